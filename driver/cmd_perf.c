@@ -220,12 +220,15 @@ static bool measure(const struct options *o, migraphx_program_t program,
     good = good && make_inputs(o, program, &params);
     log_info("Running performance report ...");
     good = good && run_rounds(&(struct rounds){program, params, &m, microseconds}) && m.timed;
+    if (good && o->trace)
+        good = take_timeline(program, params, m.timed, &m.timeline);
     if (good)
         sum_up(&m);
     else if (work_stopped())
         log_error("Interrupted before the first run had ended");
     good = good && show(o, program, &r);
     migraphx_program_parameters_destroy(params);
+    free_timeline(&m.timeline);
     free(microseconds);
     free(m.average);
     free(m.instructions);

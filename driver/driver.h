@@ -83,6 +83,7 @@ struct options {
     const char *rms_tol, *atol, *rtol, *compiled_model;
     bool per_instruction, reduce, bisect, ref_double, print;
     // of all verbs
+    const char *command; // the whole line
     bool help, trace_compile, trace_passes, time_passes;
     int trace_eval;
     const char *log_level;
@@ -245,6 +246,7 @@ struct limits { // per second, as measured or as an instruction reached; 0: not 
     double cache_gbytes, cache_bytes;   // of what is no larger than this; 0: as of all else
     double middle_gbytes, middle_bytes; // of what is no larger than this
     double of_kind[ARITHMETICS];        // GFLOP/s; that of floats is gflops
+    bool measured[ARITHMETICS];         // else it is that of floats
 };
 
 // What an instruction does: operations of each kind that are really done, bytes, and its time.
@@ -262,8 +264,9 @@ double share_of_limit(const struct limits *limits, const struct load *load);
 
 // --- JSON, and files that are written whole (write.c) ---
 
-void put_json_text(FILE *file, const char *text); // with quotes
-void put_json_number(FILE *file, double value);   // null where JSON has no number for it
+void put_json_text(FILE *file, const char *text);                // with quotes
+void put_member(FILE *file, const char *name, const char *text); // of an object
+void put_json_number(FILE *file, double value); // null where JSON has no number for it
 // Names in a list: a line each, or with --json an array.
 void put_name(const struct options *o, const char *name, int number);
 void put_names_end(const struct options *o, int count);

@@ -147,6 +147,8 @@ static bool time_products(const struct options *o, const struct plan *plan, int 
     for (int i = 0; i < ARITHMETICS; i++)
         if (!(out->of_kind[i] > 0)) // its runs failed
             out->of_kind[i] = out->gflops;
+    for (int i = 0; i < ARITHMETICS; i++)
+        out->measured[i] = i == OF_FLOATS || has_kind(plan, i);
     return good;
 }
 
@@ -204,6 +206,9 @@ void raise_limits(struct limits *limits, const struct load *load)
         if (load->flops[i] > 0)
             limits->of_kind[i] *= faster;
     limits->gflops = limits->of_kind[OF_FLOATS];
+    for (int i = 0; i < ARITHMETICS; i++)
+        if (!limits->measured[i])
+            limits->of_kind[i] = limits->gflops;
     const double reached = load->bytes * 1e-6 / load->ms;
     if (load->bytes > limits->middle_bytes)
         limits->gbytes = fmax(limits->gbytes, reached);

@@ -89,20 +89,37 @@ static void set_traces(const struct options *o)
         setenv("MIGRAPHX_TRACE_EVAL", level, 1);
 }
 
+// As a shell takes it: a word with anything in it that means something there stands in quotes.
+static char *put_word(char *at, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "@%_+=:,./-";
+    if (*word && !word[strspn(word, plain)])
+        return stpcpy(at, word);
+    *at++ = '\'';
+    for (; *word; word++)
+        if (*word == '\'')
+            at = stpcpy(at, "'\\''");
+        else
+            *at++ = *word;
+    return stpcpy(at, "'");
+}
+
 static char *join(int argc, char **argv)
 {
     size_t size = 1;
     for (int i = 0; i < argc; i++)
-        size += strlen(argv[i]) + 1;
-    char *line = calloc(size, 1);
-    for (int i = 0, at = 0; line && i < argc; i++)
-        at += sprintf(line + at, "%s%s", i ? " " : "", argv[i]);
+        size += 4 * strlen(argv[i]) + 3;
+    char *line = calloc(size, 1), *at = line;
+    for (int i = 0; line && i < argc; i++)
+        at = put_word(i ? stpcpy(at, " ") : at, argv[i]);
     return line;
 }
 
 static int run_verb(const struct verb *verb, struct options *o, int argc, char **argv)
 {
     char *line = join(argc, argv);
+    o->command = line ? line : "";
     const double start = now_ms();
     log_info("Running [ MIGraphX Version: %s ]: %s", version(), line ? line : "");
     work_start();

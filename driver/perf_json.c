@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// perf's report as JSON, as a timeline for chrome://tracing and Perfetto, and as a page to look at,
-// which is the JSON and what draws it (page.html).
+// perf's report as JSON, and as a page to look at, which is the JSON and what draws it (page/). Both
+// have the shares of the limits as perf's text has them: nothing is reckoned twice.
 #include "profile.h"
 
 static const char page[] =
@@ -11,12 +11,6 @@ static const char page[] =
 static const char mark[] = "/* data */";
 
 // --- the parts ---
-
-static void put_text(FILE *f, const char *name, const char *text)
-{
-    fprintf(f, "\"%s\": ", name);
-    put_json_text(f, text);
-}
 
 static void put_number(FILE *f, const char *name, double value)
 {
@@ -53,7 +47,24 @@ static void put_totals(FILE *f, const struct measurement *m)
             average - m->sum);
 }
 
-static bool put_instruction(FILE *f, const struct report *r, size_t i)
+static const char *const kinds[] = {
+    [OF_FLOATS] = "floats", [OF_BYTES] = "bytes", [OF_BF16] = "bf16"};
+
+// How near it comes to the limits, and the operations that are really done: by Winograd's method
+// they are fewer than the model says.
+static void put_share(FILE *f, const struct report *r, const struct hot *h)
+{
+    double done = 0;
+    int kind = OF_FLOATS;
+    for (int i = 0; h && i < ARITHMETICS; i++) {
+        done += h->load.flops[i];
+        kind = h->load.flops[i] > h->load.flops[kind] ? i : kind;
+    }
+    put_number(f, "share", h ? share_of_limit(&r->limits, &h->load) : 0);
+    fprintf(f, ", \"done\": %.0f, \"kind\": \"%s\", ", done, kinds[kind]);
+}
+
+static bool put_instruction(FILE *f, const struct report *r, size_t i, const struct hot *h)
 {
     migraphx_instruction_t ins = NULL;
     char *text = NULL, *group = NULL;
@@ -62,11 +73,12 @@ static bool put_instruction(FILE *f, const struct report *r, size_t i)
                       (group = group_name(ins, r->o->detailed)) != NULL;
     if (good) {
         fprintf(f, "%s\n  {\"index\": %zu, ", i ? "," : "", i);
-        put_text(f, "group", group);
+        put_member(f, "group", group);
         fprintf(f, ", ");
         put_number(f, "ms", r->m->average[i]);
         fprintf(f, ", ");
-        put_text(f, "text", text);
+        put_share(f, r, h);
+        put_member(f, "text", text);
         fprintf(f, "}");
     }
     free(group);
@@ -84,39 +96,62 @@ void put_plan_row(FILE *f, const struct plan_row *row)
                  {"device", row->where}, {"type", row->type},     {"place", row->place},
                  {"why_not", row->why},  {"nodes", row->nodes}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        put_text(f, texts[i].name, texts[i].text);
+        put_member(f, texts[i].name, texts[i].text);
         fprintf(f, ", ");
     }
     fprintf(f,
             "\"offset\": %.0f, \"bytes\": %.0f, \"first\": %d, \"last\": %d, \"flops\": %.0f, "
             "\"moved\": %.0f, ",
             row->offset, row->bytes, row->first, row->last, row->flops, row->moved);
-    put_text(f, "reads", row->reads);
+    put_member(f, "reads", row->reads);
     fprintf(f, "}");
+}
+
+static bool put_instructions(FILE *f, const struct report *r)
+{
+    int count;
+    struct hot *list = find_hot(r, &count);
+    const struct hot **of = calloc(r->m->count + 1, sizeof(struct hot *));
+    bool good = list && of;
+    for (int i = 0; i < count && good; i++)
+        if (list[i].instruction >= 0 && (size_t)list[i].instruction < r->m->count)
+            of[list[i].instruction] = &list[i];
+    for (size_t i = 0; i < r->m->count && good; i++)
+        good = put_instruction(f, r, i, of[i]);
+    free(of);
+    free(list);
+    return good;
+}
+
+static void put_limits(FILE *f, const struct limits *l)
+{
+    fprintf(f,
+            "\"limits\": {\"gflops\": %.6g, \"gbytes\": %.6g, \"cache_gbytes\": %.6g, "
+            "\"cache_bytes\": %.0f, \"middle_gbytes\": %.6g, \"middle_bytes\": %.0f, "
+            "\"bytes_gflops\": %.6g, \"bf16_gflops\": %.6g}",
+            l->gflops, l->gbytes, l->cache_gbytes, l->cache_bytes, l->middle_gbytes,
+            l->middle_bytes, l->of_kind[OF_BYTES], l->of_kind[OF_BF16]);
 }
 
 static bool put_report(FILE *f, const struct report *r)
 {
-    bool good = true;
     fprintf(f, "{");
-    put_text(f, "model", r->o->file ? r->o->file : r->o->model ? r->o->model : "gemm");
+    put_member(f, "model", report_model(r));
+    fprintf(f, ",\n ");
+    put_conditions(f, r);
     fprintf(f, ",\n ");
     put_totals(f, r->m);
-    fprintf(f,
-            ",\n \"limits\": {\"gflops\": %.6g, \"gbytes\": %.6g, \"cache_gbytes\": %.6g, "
-            "\"cache_bytes\": %.0f, \"bytes_gflops\": %.6g, \"bf16_gflops\": %.6g},\n "
-            "\"instructions\": [",
-            r->limits.gflops, r->limits.gbytes, r->limits.cache_gbytes, r->limits.cache_bytes,
-            r->limits.of_kind[OF_BYTES], r->limits.of_kind[OF_BF16]);
-    for (size_t i = 0; i < r->m->count && good; i++)
-        good = put_instruction(f, r, i);
+    fprintf(f, ",\n ");
+    put_limits(f, &r->limits);
+    fprintf(f, ",\n \"instructions\": [");
+    const bool good = put_instructions(f, r);
     fprintf(f, "],\n \"steps\": [");
     for (int i = 0; i < r->plan.count; i++) {
         fprintf(f, "%s\n  ", i ? "," : "");
         put_plan_row(f, &r->plan.rows[i]);
     }
     fprintf(f, "],\n ");
-    put_text(f, "summary", r->plan.summary);
+    put_member(f, "summary", r->plan.summary);
     fprintf(f, "}\n");
     return good;
 }
@@ -124,53 +159,6 @@ static bool put_report(FILE *f, const struct report *r)
 bool print_json_report(const struct report *r)
 {
     return put_report(stdout, r);
-}
-
-// --- the timeline ---
-
-// Instructions one after the other, each as long as it takes on the average.
-static bool put_events(FILE *f, const struct report *r)
-{
-    double at = 0;
-    bool good = true, first = true;
-    fprintf(f, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
-    for (size_t i = 0; i < r->m->count && good; i++) {
-        migraphx_instruction_t ins = NULL;
-        char *text = NULL, *group = NULL;
-        const double us = r->m->average[i] * 1000;
-        good = OK(migraphx_instructions_get(&ins, r->list, i)) &&
-               OK(migraphx_instruction_to_string(&text, ins)) &&
-               (group = group_name(ins, r->o->detailed)) != NULL;
-        if (good && us > 0) {
-            fprintf(f, "%s\n {\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"cat\": \"run\", ",
-                    first ? "" : ",");
-            put_text(f, "name", group);
-            fprintf(f, ", \"ts\": %.3f, \"dur\": %.3f, \"args\": {", at, us);
-            put_text(f, "instruction", text);
-            for (int k = 0; k < r->plan.count; k++)
-                if (r->plan.rows[k].instruction == (int)i) {
-                    fprintf(f, ", \"step\": ");
-                    put_plan_row(f, &r->plan.rows[k]);
-                    break;
-                }
-            fprintf(f, "}}");
-            first = false;
-            at += us;
-        }
-        free(group);
-        migraphx_string_destroy(text);
-        migraphx_instruction_destroy(ins);
-    }
-    fprintf(f, "\n]}\n");
-    return good;
-}
-
-bool write_trace(const struct report *r, const char *path)
-{
-    char *temporary;
-    FILE *f = open_new(path, &temporary);
-    const bool good = f && put_events(f, r);
-    return close_new(f, path, temporary, good);
 }
 
 // --- the page ---

@@ -78,6 +78,12 @@ void put_json_text(FILE *file, const char *text)
     fputc('"', file);
 }
 
+void put_member(FILE *file, const char *name, const char *text)
+{
+    fprintf(file, "\"%s\": ", name);
+    put_json_text(file, text);
+}
+
 void put_name(const struct options *o, const char *name, int number)
 {
     if (!o->format) {

@@ -398,6 +398,19 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_profile(migraphx_argument
                                                                migraphx_program_t program,
                                                                migraphx_program_parameters_t params,
                                                                double *microseconds, size_t size);
+// Told that a thread was at an instruction of the main module, from when to when: microseconds since
+// the run began. Thread 0 is the calling one, whose time with an instruction is all of it, waiting
+// for the others included; higher numbers are those that helped it, each for a part of that time.
+typedef void (*migraphx_span_callback_t)(void *data, size_t instruction, size_t thread,
+                                         double begin, double end);
+// As program_run, and tells after every instruction which threads were at it and when. Nothing is
+// told where a card computes, whose threads are not the host's. The callback is of the calling
+// thread, between two instructions.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_spans(migraphx_arguments_t *out,
+                                                             migraphx_program_t program,
+                                                             migraphx_program_parameters_t params,
+                                                             migraphx_span_callback_t callback,
+                                                             void *data);
 // Makes a text that says for every instruction of a compiled program which kernel, layout and
 // threads it has, and why no faster kernel took it.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_explain(char **out,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Running a compiled program: plainly, with a callback per instruction, with times per instruction.
+// Running a compiled program: plainly, with a callback per instruction, with times per instruction,
+// with the times of each thread.
 //
-// All three are one run with an observer. The observer sees an instruction after it has been
+// All of them are one run with an observer. The observer sees an instruction after it has been
 // executed; what MIGRAPHX_TRACE_EVAL asks for is printed by it as well. Without callbacks and
 // environment the run has no observer and costs nothing beyond the target's own work.
 #include <stdlib.h>
@@ -9,6 +10,9 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "base/watch.h"
+
+enum { SPANS = 4096 }; // of the threads that help with one instruction
 
 struct observer {
     migraphx_trace_callback_t callback;
@@ -16,8 +20,11 @@ struct observer {
     migraphx_status callback_status; // what a failing callback returned
     double *microseconds;            // per instruction of the main module
     size_t size;
+    migraphx_span_callback_t tell; // who worked when
+    void *tell_data;
+    struct mgx_watch watch; // helpers, since the previous instruction ended
     int trace_level;
-    double last; // when the previous instruction ended
+    double begin, last; // when the run began, and when the previous instruction ended
 };
 
 // --- trace information ---
@@ -118,14 +125,30 @@ static enum mgx_status call_back(struct observer *o, const struct mgx_ins *ins,
                     (int)o->callback_status);
 }
 
+// The calling thread was at it from the end of the previous instruction on.
+static void tell_spans(struct observer *o, size_t index, double now)
+{
+    const double begin = o->begin * 1e3;
+    o->tell(o->tell_data, index, 0, o->last * 1e3 - begin, now * 1e3 - begin);
+    const int count = mgx_watch_count(&o->watch);
+    for (int i = 0; i < count; i++) {
+        const struct mgx_span *s = &o->watch.spans[i];
+        o->tell(o->tell_data, index, (size_t)s->thread, s->begin * 1e6 - begin,
+                s->end * 1e6 - begin);
+    }
+    o->watch.count = 0;
+}
+
 static enum mgx_status observe(void *user, const struct mgx_ins *ins,
                                const struct mgx_tensor *value, struct mgx_diag *diag)
 {
     struct observer *o = user;
-    const double took = mgx_api_milliseconds() - o->last;
+    const double now = mgx_api_milliseconds(), took = now - o->last;
     if (o->microseconds && (size_t)ins->index < o->size)
         o->microseconds[ins->index] +=
             took * 1000; // of all its steps: a result may be copied after
+    if (o->tell)
+        tell_spans(o, (size_t)ins->index, now);
     if (o->trace_level)
         mgx_api_trace_eval(o->trace_level, ins, value, took);
     const enum mgx_status status = o->callback ? call_back(o, ins, value, diag) : MGX_OK;
@@ -137,7 +160,7 @@ static enum mgx_status observe(void *user, const struct mgx_ins *ins,
 static void add_time(void *user, const struct mgx_ins *ins, double microseconds)
 {
     struct observer *o = user;
-    if ((size_t)ins->index < o->size)
+    if (o->microseconds && (size_t)ins->index < o->size)
         o->microseconds[ins->index] += microseconds;
 }
 
@@ -172,12 +195,12 @@ static uint64_t seed_of(const struct mgx_api_manner *manner)
 static void watch(struct mgx_run *r, struct observer *o)
 {
     o->trace_level = mgx_api_environment()->trace_eval;
-    if (o->callback || o->microseconds || o->trace_level) {
+    if (o->callback || o->microseconds || o->tell || o->trace_level) {
         r->trace = observe;
         r->trace_user = o;
-        o->last = mgx_api_milliseconds();
+        o->begin = o->last = mgx_api_milliseconds();
     }
-    if (o->microseconds && !o->trace_level) {
+    if ((o->microseconds || o->tell) && !o->trace_level) {
         r->time = add_time;
         r->time_user = o;
     }
@@ -267,6 +290,28 @@ migraphx_status migraphx_program_run_profile(migraphx_arguments_t *out, migraphx
     memset(microseconds, 0, size * sizeof *microseconds);
     struct observer o = {.microseconds = microseconds, .size = size};
     return mgx_api_leave(run(out, program, params, NULL, &o, &diag), &diag);
+}
+
+migraphx_status migraphx_program_run_spans(migraphx_arguments_t *out, migraphx_program_t program,
+                                           migraphx_program_parameters_t params,
+                                           migraphx_span_callback_t callback, void *data)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(params);
+    API_NEED(callback);
+    API_DIAG(diag);
+    struct mgx_span *spans = calloc(SPANS, sizeof *spans);
+    if (!spans)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    struct observer o = {
+        .tell = callback, .tell_data = data, .watch = {.spans = spans, .room = SPANS}};
+    struct mgx_watch *outer = mgx_watch_attached(); // of a run that this is a callback of
+    mgx_watch_attach(&o.watch);
+    const enum mgx_status status = run(out, program, params, NULL, &o, &diag);
+    mgx_watch_attach(outer);
+    free(spans);
+    return mgx_api_leave(status, &diag);
 }
 
 // --- the context of a compiled program ---

@@ -223,6 +223,80 @@ CASE(a_profile_counts_all_steps_of_an_instruction)
     migraphx_program_destroy(p);
 }
 
+enum { MOST_SPANS = 256 };
+struct seen {
+    struct {
+        size_t instruction, thread;
+        double begin, end;
+    } spans[MOST_SPANS];
+    int count;
+};
+
+static void see(void *data, size_t instruction, size_t thread, double begin, double end)
+{
+    struct seen *s = data;
+    if (s->count < MOST_SPANS) {
+        s->spans[s->count].instruction = instruction;
+        s->spans[s->count].thread = thread;
+        s->spans[s->count].begin = begin;
+        s->spans[s->count++].end = end;
+    }
+}
+
+// Those of the calling thread come one after the other, helpers' lie within the calling thread's.
+static void check_spans(const struct seen *s, int *helpers)
+{
+    int own = -1;
+    for (int i = 0; i < s->count; i++) {
+        CHECK(s->spans[i].begin >= 0 && s->spans[i].begin <= s->spans[i].end);
+        if (s->spans[i].thread) {
+            CHECK(own >= 0 && s->spans[own].instruction == s->spans[i].instruction);
+            CHECK(own >= 0 && s->spans[own].begin <= s->spans[i].begin + 0.01 &&
+                  s->spans[i].end <= s->spans[own].end + 0.01);
+            CHECK_INT(s->spans[i].thread, 1);
+            ++*helpers;
+            continue;
+        }
+        CHECK(own < 0 || s->spans[own].end <= s->spans[i].begin);
+        own = i;
+    }
+    CHECK(own >= 0);
+}
+
+static void compile_with_threads(migraphx_program_t p, size_t threads)
+{
+    migraphx_target_t target;
+    migraphx_compile_options_t options;
+    OK(migraphx_target_create(&target, "cpu"));
+    OK(migraphx_compile_options_create(&options));
+    OK(migraphx_compile_options_set_threads(options, threads));
+    OK(migraphx_program_compile(p, target, options));
+    migraphx_compile_options_destroy(options);
+    migraphx_target_destroy(target);
+}
+
+CASE(spans_tell_who_worked_when)
+{
+    static float x[32 * 64 * 64];
+    for (size_t threads = 1; threads <= 2; threads++) {
+        migraphx_program_t p = parse_convolution();
+        migraphx_program_parameters_t params = one_parameter("x", 4, SIZES(1, 32, 64, 64), x);
+        int helpers = 0;
+        compile_with_threads(p, threads);
+        for (int i = 0; i < 2000 && (i < 3 || (threads == 2 && !helpers)); i++) {
+            static struct seen seen;
+            migraphx_arguments_t results;
+            seen.count = 0;
+            OK(migraphx_program_run_spans(&results, p, params, see, &seen));
+            check_spans(&seen, &helpers);
+            migraphx_arguments_destroy(results);
+        }
+        CHECK(threads == 1 ? helpers == 0 : helpers > 0);
+        migraphx_program_parameters_destroy(params);
+        migraphx_program_destroy(p);
+    }
+}
+
 static migraphx_status count_calls(migraphx_trace_info_t info, void *data)
 {
     (void)info;
@@ -498,11 +572,10 @@ CASE(a_run_holds_no_more_than_it_may)
 }
 
 TEST_MAIN(ROW(the_reference_computes_in_double_on_request) ROW(a_queue_changes_nothing_on_a_host)
-              ROW(results_are_row_major) ROW(a_profile_counts_all_steps_of_an_instruction)
-                  ROW(results_of_sizes_known_at_run_time_are_row_major)
-                      ROW(every_way_to_run_takes_uncompiled_programs)
-                          ROW(every_step_is_accounted_for) ROW(strings_may_be_constants)
-                              ROW(strings_and_tuples_come_out) ROW(values_go_in_and_out_by_index)
-                                  ROW(what_is_built_in_has_names)
-                                      ROW(random_numbers_differ_from_run_to_run_unless_seeded)
-                                          ROW(a_run_holds_no_more_than_it_may))
+              ROW(results_are_row_major) ROW(a_profile_counts_all_steps_of_an_instruction) ROW(
+                  spans_tell_who_worked_when) ROW(results_of_sizes_known_at_run_time_are_row_major)
+                  ROW(every_way_to_run_takes_uncompiled_programs) ROW(every_step_is_accounted_for)
+                      ROW(strings_may_be_constants) ROW(strings_and_tuples_come_out)
+                          ROW(values_go_in_and_out_by_index) ROW(what_is_built_in_has_names)
+                              ROW(random_numbers_differ_from_run_to_run_unless_seeded)
+                                  ROW(a_run_holds_no_more_than_it_may))

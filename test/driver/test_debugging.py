@@ -217,30 +217,6 @@ def test_perf_of_open_sizes_is_of_those_fed(folder, tmp_path):
     assert json.loads(drive(*words, "--ref").stdout)["instructions_ms"] > 0 # has no plans for single sizes
 
 
-def test_the_timeline(folder):
-    drive("perf", folder / "model.onnx", "--cpu", "-n", "2", "--trace", folder / "t.json")
-    events = json.loads((folder / "t.json").read_text())["traceEvents"]
-    assert events and all(e["ph"] == "X" and e["dur"] > 0 for e in events)
-    for before, after in zip(events, events[1:]):
-        assert after["ts"] >= before["ts"] + before["dur"] - 0.002
-
-
-def test_the_page(folder):
-    drive("perf", folder / "model.onnx", "--cpu", "-n", "2", "--html", folder / "p.html")
-    page = (folder / "p.html").read_text()
-    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
-    data = json.loads(re.search(r'type="application/json">(.*?)</script>', page, re.S).group(1))
-    assert data["instructions"] and data["steps"]
-    try:
-        subprocess.run(["node", "--version"], check=True, capture_output=True)
-    except OSError:
-        pytest.skip("no node to run the page's script with")
-    done = subprocess.run(["node", os.path.join(HERE, "page.js"), str(folder / "p.html")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert seen["shapes"] > 4 and seen["rows"] == len(data["instructions"]) and "product (MatMul)" in seen["details"]
-
-
 def test_netron_gets_an_onnx_model(folder):
     for words in (["read", folder / "model.onnx"], ["compile", folder / "model.onnx", "--cpu"]):
         drive(*words, "--netron", "-o", folder / "graph.onnx")

@@ -27,7 +27,9 @@
 #include <string.h>
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/thread.h"
+#include "base/watch.h"
 #include "targets/cpu/machine/cpus.h"
 
 #if defined(__x86_64__)
@@ -81,10 +83,11 @@ struct lane {
 
 struct core {
     _Alignas(64) _Atomic uint64_t job;
-    mgx_pool_fn fn; // this and the next three: written while no run is open
+    mgx_pool_fn fn; // this and the next four: written while no run is open
     void *user;
     float_mode mode;
     struct mgx_cancel *cancel; // what the caller obeys, or NULL
+    struct mgx_watch *watch;   // where the caller wants to see who worked when, or NULL
     _Alignas(64) atomic_flag busy;
     _Atomic int worker_count;
     _Atomic bool quit;
@@ -181,6 +184,16 @@ static void work(struct core *core, int index, int threads)
     }
 }
 
+// The share of a worker, and when it was done where somebody watches.
+static void help(struct core *core, int index, int threads)
+{
+    struct mgx_watch *watch = core->watch;
+    const double begin = watch ? mgx_clock_seconds() : 0;
+    work(core, index, threads);
+    if (watch)
+        mgx_watch_add(watch, index, begin, mgx_clock_seconds());
+}
+
 // --- workers ---
 
 // Moves this worker off the caller's CPU, if it runs there. When the worker's affinity is not what
@@ -246,7 +259,7 @@ static void *worker_main(void *argument)
         float_mode_set(core->mode);
         mgx_cancel_help(core->cancel);
         // The run entered may be newer than `job`: its thread count is read from inside.
-        work(core, w->index, job_threads(atomic_load(&core->job)));
+        help(core, w->index, job_threads(atomic_load(&core->job)));
         mgx_cancel_help(NULL);
         float_mode_set(own);
         leave(core);
@@ -450,6 +463,7 @@ static bool run_shared(const struct mgx_pool *pool, int tasks, mgx_pool_fn fn, v
     core->user = user;
     core->mode = float_mode_get();
     core->cancel = mgx_cancel_at_work();
+    core->watch = mgx_watch_attached();
     atomic_store_explicit(&core->caller_cpu, sched_getcpu(), memory_order_relaxed);
     fork_run(core, tasks, threads);
     work(core, 0, threads);

@@ -16,7 +16,8 @@
 // and then sleep, after which a wake-up costs a system call per worker. With one thread a run is a
 // plain loop and the handle owns no thread at all. Rounding and denormal modes of the caller hold
 // in the workers too, and so does what cancels its call
-// (base/cancel.h): tasks that have not begun by then are left out. A worker stays off the CPU that
+// (base/cancel.h): tasks that have not begun by then are left out. Who watches the call sees when
+// each worker was at it (base/watch.h). A worker stays off the CPU that
 // the caller was on when they last met there. After fork() the child has no workers and runs
 // everything inline.
 #pragma once
