@@ -11,6 +11,7 @@ import argparse
 import collections
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -130,7 +131,21 @@ def show(move, reason):
         print(f"{'':42}... and {len(move.more) - 12} more")
 
 
-def sum_up(counts, known, used):
+def gather(moved):
+    """One cause moves many models: figures, and the kernels and steps below them, by how many models they moved in."""
+    figures, causes = collections.Counter(m.figure for m in moved), collections.defaultdict(set)
+    for move in moved:
+        for line in move.more:
+            words = line.split("  # ")[0].split(": ")[0]
+            causes[(move.figure, re.sub(r"^([+-]) \d+ ", r"\1 ", words))].add(move.model)
+    print("moved: " + ", ".join(f"{figure} of {count}" for figure, count in figures.most_common()))
+    for (figure, words), where in sorted(causes.items(), key=lambda c: (-len(c[1]), c[0]))[:12]:
+        print(f"{len(where):5} models, {figure}: {words}")
+
+
+def sum_up(counts, moved, known, used):
+    if moved:
+        gather(moved)
     for note in known:
         if note not in used:
             print(f"notes: `{' '.join(note[0])}` `{' '.join(note[1])}` explains nothing")
@@ -141,7 +156,7 @@ def check(args, names, path):
     head, before = record.read(path)
     here = record.machine(args.isa or isa_of(args))
     other = [key for key in here if head.get(key) != here[key]]
-    known, used, counts = compare.notes(args.notes), [], collections.Counter({"models": 0, "moved": 0, "explained": 0, "unexplained": 0})
+    known, used, moved, counts = compare.notes(args.notes), [], [], collections.Counter({"models": 0, "moved": 0, "explained": 0, "unexplained": 0})
     print(f"== {len(names)} models against {os.path.relpath(path)} ({head.get('version')}), " + ("on the same class of machine" if not other else
           "on another class of machine, whose bits, speed and memory are only noted: " + ", ".join(f"{k} {here[k]}, not {head.get(k)}" for k in other)), flush=True)
     if not args.models:
@@ -159,12 +174,13 @@ def check(args, names, path):
         counts["models"] += 1
         for move in noted if args.verbose else []:
             print(f"{move.model:32} {move.figure:8} {move.text} (noted)")
+        moved += found
         for move in found:
             reason = compare.reason_for(move, known)
             counts.update(["moved", "explained" if reason else "unexplained"])
             used += [n for n in known if reason and n[2] == reason]
             show(move, reason)
-    sum_up(counts, known if not args.models else [], used)
+    sum_up(counts, moved, known if not args.models else [], used)
     return 1 if counts["unexplained"] else 0
 
 

@@ -5,6 +5,7 @@ A model is a name; `make` writes NAME.onnx and NAME.npz and says what else the w
 "quantize": a way of this engine's}. A model that cannot be made here raises Skipped with the reason.
 """
 import fnmatch
+import logging
 import os
 import sys
 
@@ -57,6 +58,7 @@ def drawn(name, function, real=FLOAT, quantized=False):
 def quantized_by_ort(path, feed, kind):
     """The file through ONNX Runtime's quantizer, 7 bits, one input for calibration."""
     from onnxruntime.quantization import QuantType, quantize_dynamic, quantize_static
+    logging.getLogger().setLevel(logging.ERROR)  # it advises to prepare the file first
     made, left = path[:-len(".onnx")] + ".float.onnx", [feed]
     os.replace(path, made)
 
