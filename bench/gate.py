@@ -10,6 +10,7 @@ Prints what moved beyond its noise, each with the steps that changed, and ends w
 import argparse
 import collections
 import json
+import math
 import os
 import re
 import statistics
@@ -39,8 +40,12 @@ def one_process(args, made, seconds):
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=quiet)
     except subprocess.TimeoutExpired:
         return {"status": f"fails: more than {TIMEOUT} s"}
-    rows = [line[4:] for line in done.stdout.splitlines() if line.startswith("ROW ")]
-    return json.loads(rows[-1]) if rows else {"status": f"fails: ended with {done.returncode}"}
+    rows = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("ROW ")]
+    if not rows:
+        return {"status": f"fails: ended with {done.returncode}"}
+    if "peak" in rows[-1]:
+        rows[-1]["peak"] = [rows[-1]["peak"], 0.0]
+    return rows[-1]
 
 
 def nodes_by_kind(steps):
@@ -53,15 +58,12 @@ def nodes_by_kind(steps):
 def joined(rows):
     """Several processes' rows as one: medians of what is measured, with the larger spread, that within or that between."""
     row = dict(rows[0])
-    for figure in ("run", "compile"):
+    for figure in MEASURED:
         if figure in row:
             values = [r[figure][0] for r in rows if figure in r]
             middle = statistics.median(values)
-            between = (max(values) - min(values)) / middle / 2 if len(values) > 1 else 0
+            between = (max(values) - min(values)) / 2 / max(middle, 1e-9)
             row[figure] = [middle, max(between, statistics.median(r[figure][1] for r in rows if figure in r))]
-    if "peak" in row:
-        values = [r["peak"] for r in rows if "peak" in r]
-        row["peak"] = [statistics.median(values), (max(values) - min(values)) / 2 / max(statistics.median(values), 1e-9)]
     digests = {r.get("bits") for r in rows}
     if len(digests) > 1:
         row["bits"] = "unsteady"
@@ -73,12 +75,15 @@ def joined(rows):
 DRIVER_FLAGS = {"int8": ["--int8"], "fp16": ["--fp16"], "bf16": ["--bf16"], "int4": ["--int4-weights"]}
 
 
-def shares(args, made, row):
+def shares(args, made):
     """Percent of a call's time by kernel, from the driver's perf; {} where the driver cannot run the model so."""
     path, inputs, options = made
+    driver = os.path.join(args.build, "bin", "migraphx-driver")
+    if not os.path.exists(driver):
+        return {}
     import numpy as np
     sizes = [w for name, a in np.load(inputs).items() for w in ("--input-dim", "@" + name, *map(str, a.shape))]
-    command = [os.path.join(args.build, "bin", "migraphx-driver"), "perf", "--json", f"--{args.target}", "--threads", "1", "-n", "10", path,
+    command = [driver, "perf", "--json", f"--{args.target}", "--threads", "1", "-n", "10", path,
                *sizes, *DRIVER_FLAGS.get(options.get("quantize"), [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     try:
@@ -103,23 +108,38 @@ def measure(args, name, processes, profile):
     bad = next((r for r in rows if r["status"] != "runs"), None)
     row = bad or joined(rows)
     if profile and not bad and not args.no_times:
-        row["time"] = shares(args, made, row)
+        row["time"] = shares(args, made)
     return row, made
 
 
 # --- all of them ---
 
+def nearest(before, rows):
+    """The rows as one, each measured figure the one nearest to the record's: what moved has moved in every process."""
+    row = joined(rows)
+    for figure in MEASURED:
+        if figure in row and figure in before:
+            values = [joined([r])[figure] for r in rows if figure in r]
+            row[figure] = min(values, key=lambda v: abs(math.log(max(v[0], 1e-9) / max(before[figure][0], 1e-9))))
+    return row
+
+
 def compared(args, name, before, same_class):
-    """(row, moves, notes) of a model; what moves of the measured figures is measured again."""
+    """(row, moves, notes) of a model; as long as measured figures seem to have moved, they are measured again."""
     row, made = measure(args, name, 1, False)
     if row is None:
         return None, made, []
-    found, noted = compare.moves(name, before, row, same_class)
-    if same_class and any(m.figure in MEASURED for m in found):
-        again = joined([one_process(args, made, args.seconds) for _ in range(args.again)])
-        if again["status"] == "runs":
-            again["time"] = shares(args, made, again)
-        found, noted = compare.moves(name, before, again, same_class)
+    rows, (found, noted) = [row], compare.moves(name, before, row, same_class)
+    while same_class and len(rows) <= args.again and any(m.figure in MEASURED for m in found):
+        again = one_process(args, made, args.seconds)
+        if again["status"] != "runs":
+            return again, compare.moves(name, before, again, same_class)[0], []
+        rows.append(again)
+        row = nearest(before, rows)
+        found, noted = compare.moves(name, before, row, same_class)
+    if any(m.figure == "run" for m in found):
+        row["time"] = shares(args, made)
+        found, noted = compare.moves(name, before, row, same_class)
     return row, found, noted
 
 
@@ -250,7 +270,7 @@ def main():
     parser.add_argument("--isa", help="hold this engine to an instruction set")
     parser.add_argument("--seconds", type=float, default=1.0, help="processor time of a model's rounds, in a process")
     parser.add_argument("--processes", type=int, default=3, help="of each model, for the record")
-    parser.add_argument("--again", type=int, default=3, help="processes of a model whose figures seem to have moved")
+    parser.add_argument("--again", type=int, default=5, help="processes more, at most, of a model whose figures seem to have moved")
     parser.add_argument("--no-times", action="store_true", help="no speed")
     parser.add_argument("--verbose", action="store_true", help="print also what is only noted")
     args = parser.parse_args()

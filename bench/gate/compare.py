@@ -63,11 +63,11 @@ def plan(before, after, same_class, nodes):
 
 
 def slower(before, after):
-    """Which kernels' time moved: shares of a call by its time, in that of ONNX Runtime's."""
-    lines = []
+    """Which kernels' time moved as the whole did: shares of a call by its time, in that of ONNX Runtime's."""
+    lines, whole = [], after["run"][0] - before["run"][0]
     for kernel in sorted(set(before.get("time", {})) | set(after.get("time", {}))):
         a, b = (row.get("time", {}).get(kernel, 0) / 100 * row["run"][0] for row in (before, after))
-        if abs(a - b) > 0.3 * abs(after["run"][0] - before["run"][0]):
+        if (b - a) / whole > 0.3:
             lines.append(f"{'+' if b > a else '-'} {kernel}: {a:.3g} -> {b:.3g} of it")
     return lines
 
