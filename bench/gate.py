@@ -163,6 +163,13 @@ def gather(moved):
         print(f"{len(where):5} models, {figure}: {words}")
 
 
+def warn_of_load():
+    """Processor time is no cure for shared caches: what is bound by memory moves with the neighbours' work."""
+    load, count = os.getloadavg()[0], os.cpu_count() or 1
+    if load > count + 0.5:
+        print(f"warning: the machine is busy (load {load:.1f} on {count} processors): speed may move by it, above all of what memory bounds", flush=True)
+
+
 def sum_up(counts, moved, known, used):
     if moved:
         gather(moved)
@@ -214,7 +221,7 @@ A line a move: model pattern, figures (`*` for all), reason. `make gate` fails o
 
 def write(args, names, path):
     head, rows = record.read(path) if args.models and os.path.exists(path) else ({}, {})
-    head = {"version": version_of(args.build), **record.machine(args.isa or isa_of(args)), "processes": args.processes}
+    head = {"version": version_of(args.build), **record.machine(args.isa or isa_of(args)), "processes": args.processes, "load": f"{os.getloadavg()[0]:.1f}"}
     for name in names:
         row, made = measure(args, name, args.processes, True)
         if row is None:
@@ -280,6 +287,7 @@ def main():
     if args.list or not names:
         print("\n".join(names) or f"gate: no model is called {' '.join(args.models)}")
         return 0 if names else 1
+    warn_of_load()
     result = (write if args.write else check)(args, names, record_path(args))
     print(f"== gate: {'written' if args.write else 'FAILED: explain or mend what moved' if result else 'passed'} in {time.time() - start:.0f} s")
     return result
