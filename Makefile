@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite quantized tf-suite hostile random soak misuse reference debug faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite quantized tf-suite hostile random soak misuse reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -45,6 +45,8 @@ help:
 	@echo "make gpu-compile the kernels of some models for NVIDIA and AMD architectures, and their steps on the host (no card needed)"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
+	@echo "make gate        this build beside the last release's record of 122 models: results, kernels, speed, memory (GATE_ARGS=\"--models 'draw/*'\")"
+	@echo "make gate-record the record anew, on a quiet machine"
 	@echo "make bench-import  import, simplification and compilation against ONNX Runtime, and their growth"
 	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
 	@echo "make fail-alloc  the tests with allocations failing, a sample in minutes (FAIL_ARGS=--all for every one)"
@@ -225,6 +227,14 @@ bench-import: venv
 	@cmake -S . -B $(BUILD) > /dev/null
 	@cmake --build $(BUILD) -j$(JOBS) --target mgx-phases > /dev/null
 	@$(PYTHON) bench/import.py --build $(BUILD) $(BENCH_ARGS)
+
+# docs/gate.md
+GATE_ARGS ?=
+gate: venv all
+	@$(PYTHON) bench/gate.py --build $(BUILD) $(GATE_ARGS)
+
+gate-record: venv all
+	@$(PYTHON) bench/gate.py --build $(BUILD) --write $(GATE_ARGS)
 
 SECONDS ?= 60
 fuzz:
