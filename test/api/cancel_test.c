@@ -195,7 +195,7 @@ CASE(a_compilation_ends_between_passes)
 
 CASE(a_compilation_ends_while_it_folds)
 {
-    give_up_compilation(600, 3, true, false, 4);
+    give_up_compilation(1500, 3, true, false, 4);
 }
 
 CASE(a_tuning_ends)
