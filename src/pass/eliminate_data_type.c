@@ -127,22 +127,40 @@ static bool literal_exceeds(const struct mgx_tensor *t, double highest)
     return false;
 }
 
+// Which values are known to stay within the other type: what moves such alone, however far it goes.
+struct bounded {
+    const struct mgx_data_types *types;
+    struct mgx_map known; // by address
+};
+
 // May x hold a number beyond the other type? Looks through what only moves values.
-static bool may_exceed(const struct mgx_data_types *d, const struct mgx_ins *x, int depth)
+static bool may_exceed(const struct bounded *b, const struct mgx_ins *x, int depth)
 {
     assert(depth >= 0);
+    const struct mgx_data_types *d = b->types;
     const double highest = mgx_type_highest(d->target);
     if (x->literal)
         return literal_exceeds(x->literal, highest);
     if (x->op == &mgx_op_convert && mgx_type_is_number(x->in[0]->shape.type) &&
         mgx_type_highest(x->in[0]->shape.type) <= highest)
         return false;
+    if (mgx_map_find_pointer(&b->known, x))
+        return false;
     if (depth == 0 || x->in_count == 0 || !only_moves(x->op) || x->op == &mgx_op_get_tuple_elem)
         return true;
     bool any = false;
     for (int i = 0; i < x->in_count && !any; i++)
-        any = is_listed_type(d, x->in[i]->shape.type) && may_exceed(d, x->in[i], depth - 1);
+        any = is_listed_type(d, x->in[i]->shape.type) && may_exceed(b, x->in[i], depth - 1);
     return any;
+}
+
+// Its inputs were seen before, so one step back tells.
+static enum mgx_status note_bounded(struct mgx_pass_call *c, struct bounded *b, struct mgx_ins *ins)
+{
+    const bool noted = !b->types->saturate || ins->literal || !only_moves(ins->op) ||
+                       !is_listed_type(b->types, ins->shape.type) || may_exceed(b, ins, 1) ||
+                       mgx_map_put_pointer(&b->known, ins, ins);
+    return noted ? MGX_OK : mgx_fail_memory(c->diag);
 }
 
 static struct mgx_ins *bound_like(struct mgx_ins *at, struct mgx_ins *x, double value)
@@ -154,27 +172,27 @@ static struct mgx_ins *bound_like(struct mgx_ins *at, struct mgx_ins *x, double 
 }
 
 // x within the finite values of the other type, where it may be beyond and its rank is known.
-static struct mgx_ins *clamp(const struct mgx_data_types *d, struct mgx_ins *at, struct mgx_ins *x)
+static struct mgx_ins *clamp(const struct bounded *b, struct mgx_ins *at, struct mgx_ins *x)
 {
     enum { DEPTH = 8 };
-    if (!d->saturate || x->shape.unranked || !may_exceed(d, x, DEPTH))
+    if (!b->types->saturate || x->shape.unranked || !may_exceed(b, x, DEPTH))
         return x;
-    const double highest = mgx_type_highest(d->target);
+    const double highest = mgx_type_highest(b->types->target);
     struct mgx_ins *low = bound_like(at, x, -highest), *high = bound_like(at, x, highest);
     return mgx_emit_before(at, &mgx_op_clip, NULL, MGX_IN(x, low, high));
 }
 
 // --- the rewrite ---
 
-static enum mgx_status wrap(struct mgx_pass_call *c, const struct mgx_data_types *d,
-                            struct mgx_ins *ins)
+static enum mgx_status wrap(struct mgx_pass_call *c, const struct bounded *b, struct mgx_ins *ins)
 {
+    const struct mgx_data_types *d = b->types;
     struct mgx_ins **in = MGX_NEW_ARRAY(c->scratch, struct mgx_ins *, ins->in_count);
     if (!in)
         return mgx_fail_memory(c->diag);
     for (int i = 0; i < ins->in_count; i++) {
         const bool changes = is_listed_type(d, ins->in[i]->shape.type);
-        in[i] = changes ? mgx_emit_convert(ins, clamp(d, ins, ins->in[i]), d->target) : ins->in[i];
+        in[i] = changes ? mgx_emit_convert(ins, clamp(b, ins, ins->in[i]), d->target) : ins->in[i];
     }
     struct mgx_ins *y = mgx_insert(ins->owner, ins, ins->op, ins->attr, in, ins->in_count, NULL, 0);
     y = mgx_emit_convert(ins, y, ins->shape.type);
@@ -188,17 +206,20 @@ static enum mgx_status wrap(struct mgx_pass_call *c, const struct mgx_data_types
 enum mgx_status mgx_eliminate_data_type(struct mgx_pass_call *c, struct mgx_module *m,
                                         const struct mgx_data_types *d)
 {
-    for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+    struct bounded b = {.types = d};
+    enum mgx_status status = MGX_OK;
+    for (struct mgx_ins *ins = m->first, *next; ins && status == MGX_OK; ins = next) {
         enum mgx_type type;
         next = ins->next;
-        if (!concerns(d, ins) || !result_type(d, ins, c->scratch, &type))
-            continue;
+        if (!concerns(d, ins))
+            status = note_bounded(c, &b, ins);
         // A tuple's members would each need converting back.
-        if (type == MGX_TUPLE || type == MGX_SEQUENCE)
-            continue;
-        TRY(wrap(c, d, ins));
+        else if (result_type(d, ins, c->scratch, &type) && type != MGX_TUPLE &&
+                 type != MGX_SEQUENCE)
+            status = wrap(c, &b, ins);
     }
-    return MGX_OK;
+    mgx_map_fini(&b.known);
+    return status;
 }
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

@@ -141,12 +141,23 @@ static bool ends_product(const struct group *g, const struct mgx_ins *in)
     return made != g->parts->own && !reads_bytes;
 }
 
+// Scores of attention are of floats, and so is what joins them: a mask of 16 bits is converted
+// before, mostly as a constant, or the scores would not be attention's (fuse_attention).
+static bool widens_for_softmax(const struct group *g, const struct mgx_ins *in)
+{
+    const struct mgx_ins *root = g->ins[0];
+    const enum mgx_type from = in->op == &mgx_op_convert ? in->in[0]->shape.type : MGX_FLOAT;
+    return (from == MGX_HALF || from == MGX_BF16) && in->shape.type == MGX_FLOAT &&
+           mgx_used_once(root) && root->uses->user->op == &mgx_op_softmax;
+}
+
 static bool may_join(const struct group *g, const struct mgx_ins *in)
 {
     const struct mgx_ins *root = g->ins[0];
     return in->owner == root->owner && is_elementwise(in) &&
            mgx_shape_same_lens(&in->shape, &root->shape) && !mgx_body_has(g->ins, g->count, in) &&
-           read_inside_only(g, in) && !parts_quantized(g, in) && !ends_product(g, in);
+           read_inside_only(g, in) && !parts_quantized(g, in) && !ends_product(g, in) &&
+           !widens_for_softmax(g, in);
 }
 
 // Grows until nothing joins: an operand read twice joins once its last reader has.

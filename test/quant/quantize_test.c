@@ -402,12 +402,70 @@ CASE(what_cannot_be_is_refused_and_nothing_changes)
     mgx_program_destroy(p);
 }
 
-TEST_MAIN(ROW(products_are_those_of_rounded_factors) ROW(without_samples_a_step_is_a_64th)
-              ROW(a_convolution_has_a_scale_for_each_channel) ROW(one_value_is_quantized_once)
-                  ROW(what_is_quantized_is_left_alone)
-                      ROW(a_kept_recipe_stays_when_there_is_nothing_left) ROW(only_what_is_named)
-                          ROW(values_that_are_not_finite_leave_a_product_wide)
-                              ROW(zeros_and_one_value) ROW(empty_values)
-                                  ROW(bodies_are_quantized_where_samples_came)
-                                      ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
-                                          ROW(what_cannot_be_is_refused_and_nothing_changes))
+static int count_of(const struct mgx_program *p, const char *word)
+{
+    struct mgx_str text = {0};
+    int count = 0;
+    mgx_program_print(&text, p);
+    for (const char *at = text.text; (at = strstr(at, word)) != NULL; at++)
+        count++;
+    mgx_str_fini(&text);
+    return count;
+}
+
+// As windows shift: twelve slices and concats, far beyond what is looked through step by step.
+CASE(what_was_clamped_is_not_clamped_again_however_far_it_moves)
+{
+    enum { MOVES = 12 };
+    struct mgx_str text = {0};
+    struct mgx_diag diag = {0};
+    mgx_str_put(&text, "module: \"main\"\nx = @param:x -> float_type, {4, 6}, {6, 1}\n"
+                       "m0 = exp(x)\n");
+    for (int i = 0; i < MOVES; i++)
+        mgx_str_printf(&text,
+                       "a%d = slice[axes={1},starts={2},ends={6}](m%d)\n"
+                       "b%d = slice[axes={1},starts={0},ends={2}](m%d)\n"
+                       "m%d = concat[axis=1](a%d,b%d)\n",
+                       i, i, i, i, i + 1, i, i);
+    mgx_str_printf(&text, "y = tanh(m%d)\nz = @return(y)\n", MOVES);
+    struct mgx_program *p = world_parse(text.text);
+    CHECK_OK(mgx_quantize_float(p, MGX_HALF, NULL, 0, &diag), diag);
+    CHECK_INT(count_of(p, "= clip("), 1); // x
+    mgx_str_fini(&text);
+    mgx_program_destroy(p);
+}
+
+CASE(scores_with_a_mask_of_16_bits_are_attention)
+{
+    static const char *const types[] = {"float_type", "half_type", "bf16_type"};
+    for (int t = 0; t < 3; t++) {
+        struct mgx_str text = {0};
+        struct mgx_diag diag = {0};
+        const struct mgx_compile_options options = {.threads = 1};
+        mgx_str_printf(&text,
+                       "module: \"main\"\nq = @param:q -> %s, {2, 16, 8}, {128, 8, 1}\n"
+                       "k = @param:k -> %s, {2, 8, 16}, {128, 16, 1}\n"
+                       "v = @param:v -> %s, {2, 16, 8}, {128, 8, 1}\n"
+                       "m = @param:m -> %s, {2, 16, 16}, {256, 16, 1}\n"
+                       "s = dot(q,k)\nt = add(s,m)\nu = softmax[axis=2](t)\n"
+                       "y = dot(u,v)\nz = @return(y)\n",
+                       types[t], types[t], types[t], types[t]);
+        struct mgx_program *p = world_parse(text.text);
+        CHECK_OK(mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag), diag);
+        CHECK_INT(count_of(p, "tag=attention"), 1);
+        mgx_str_fini(&text);
+        mgx_program_destroy(p);
+    }
+}
+
+TEST_MAIN(
+    ROW(products_are_those_of_rounded_factors) ROW(without_samples_a_step_is_a_64th)
+        ROW(a_convolution_has_a_scale_for_each_channel) ROW(one_value_is_quantized_once)
+            ROW(what_is_quantized_is_left_alone) ROW(a_kept_recipe_stays_when_there_is_nothing_left)
+                ROW(only_what_is_named) ROW(values_that_are_not_finite_leave_a_product_wide)
+                    ROW(zeros_and_one_value) ROW(empty_values)
+                        ROW(bodies_are_quantized_where_samples_came)
+                            ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
+                                ROW(what_cannot_be_is_refused_and_nothing_changes)
+                                    ROW(what_was_clamped_is_not_clamped_again_however_far_it_moves)
+                                        ROW(scores_with_a_mask_of_16_bits_are_attention))
