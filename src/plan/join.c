@@ -61,10 +61,8 @@ static bool only_weights(const struct mgx_ins *ins, int depth, bool late)
 
 static enum mgx_status make_literal(struct mgx_ins *ins, struct mgx_diag *diag)
 {
-    const struct mgx_shape packed =
-        mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);
     struct mgx_tensor whole = {0};
-    TRY(mgx_tensor_create(&whole, &packed, diag));
+    TRY(mgx_tensor_create(&whole, &ins->shape, diag));
     mgx_plan_join_write(ins, &whole);
     struct mgx_ins *literal = mgx_add_literal(ins->owner, &whole);
     if (literal)

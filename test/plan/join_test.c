@@ -2,7 +2,10 @@
 // Joined weights stay in pieces until they are packed, and 16-bit weights that are widened stay in
 // 16 bits: no literal of their size is made, results are those of the reference, and other readers
 // get their values too.
+#include <string.h>
+
 #include "base/size.h"
+#include "format/mxr.h"
 #include "targets/cpu/program.h"
 
 enum { SIZE = 384, PIECES = 3, MAX_RESULTS = 4 };
@@ -122,5 +125,51 @@ CASE(widening_copies_no_weights)
         }
 }
 
+// A mask of 16 bits in the order that its transpose left, which a sum reads: the order stays, so that
+// what a file says of the broadcast is what its operator makes of the mask.
+static struct mgx_program *turned(enum mgx_type type)
+{
+    const int64_t lens[] = {2, 6, 64, 64};
+    struct mgx_diag diag = {0};
+    struct mgx_program *p;
+    if (mgx_program_create(&p, &mgx_ops, &diag) != MGX_OK)
+        return NULL;
+    struct mgx_module *m = mgx_program_main(p);
+    const struct mgx_shape in = mgx_shape_make(MGX_FLOAT, 4, lens);
+    struct mgx_shape order = mgx_shape_make(type, 3, lens + 1);
+    memcpy(order.strides, (const int64_t[]){1, 384, 6}, 3 * sizeof *order.strides);
+    struct mgx_ins *x = mgx_add_parameter(m, "x", &in),
+                   *mask =
+                       mgx_emit(m, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", MGX_FLOAT)),
+                                MGX_IN(program_literal(m, &order, 1))),
+                   *wide = mgx_emit(m, &mgx_op_multibroadcast,
+                                    MGX_ATTRS(mgx_ints("out_lens", lens, 4)), MGX_IN(mask));
+    mgx_add_return(m, (struct mgx_ins *[]){mgx_emit(m, &mgx_op_add, NULL, MGX_IN(x, wide))}, 1);
+    return p;
+}
+
+CASE(what_lies_turned_is_saved_and_read_again)
+{
+    for (int i = 0; i < MGX_COUNT(types); i++) {
+        struct mgx_diag diag = {0};
+        struct mgx_tensor expected = {0}, actual = {0};
+        struct mgx_str file = {0};
+        struct mgx_program *ref = turned(types[i]), *cpu = turned(types[i]), *read = NULL;
+        CHECK(ref && cpu && program_run_on(ref, "ref", 1, &expected));
+        CHECK(program_run_on(cpu, "cpu", 1, &actual));
+        CHECK(program_distance(&actual, &expected).largest == 0);
+        CHECK_OK(mgx_mxr_save_buffer(cpu, NULL, MGX_FORM_MSGPACK, &file, &diag), diag);
+        CHECK_OK(mgx_mxr_load_buffer(&read, &mgx_ops, file.text, file.size, MGX_FORM_MSGPACK, NULL,
+                                     &diag),
+                 diag);
+        mgx_tensor_release(&expected);
+        mgx_tensor_release(&actual);
+        mgx_str_fini(&file);
+        mgx_program_destroy(ref);
+        mgx_program_destroy(cpu);
+        mgx_program_destroy(read);
+    }
+}
+
 TEST_MAIN(ROW(results_are_those_of_the_reference) ROW(joining_copies_no_weights)
-              ROW(widening_copies_no_weights))
+              ROW(widening_copies_no_weights) ROW(what_lies_turned_is_saved_and_read_again))
