@@ -2,11 +2,12 @@
 // Replaces what reads the end of a recurrent layer without saying which end, as MIGraphX writes it.
 //
 //     rnn_last_hs_output(r)          =>  rnn_var_sl_last_output[direction of r](r, lengths of r)
+//     rnn_var_sl_last_output(r)      =>  slice[the last step; the first, if in reverse](r)
 //     rnn_last_cell_output(lstm(..)) =>  lstm_last_cell(..)
 //
 // where r is an rnn, gru, lstm or quant_lstm, and likewise of the last. The left sides know neither
-// the direction nor the cell states; the right sides are computed by any target. Every target runs
-// this, so programs built by hand mean the same everywhere.
+// the direction nor the cell states; the right sides are computed by any target. Without lengths every
+// sequence ends at one step, and its states are looked at where they lie. Every target runs this, so programs built by hand mean the same everywhere.
 //
 // And an lstm that is asked for its hidden states and for its last cell state, as by whoever hands
 // both on to the next run, runs once:
@@ -31,9 +32,28 @@ static const struct mgx_ins *layer_behind(const struct mgx_ins *ins)
     return ins;
 }
 
+// The states of the step that all sequences end with; NULL where lengths or two directions say
+// otherwise.
+static struct mgx_ins *last_step(struct mgx_ins *at, struct mgx_ins *states, int64_t direction,
+                                 const struct mgx_ins *lengths)
+{
+    const struct mgx_shape *x = &states->shape;
+    if ((lengths && lengths->op != &mgx_op_undefined) || direction == MGX_RNN_BIDIRECTIONAL ||
+        !mgx_shape_is_static(x) || x->rank != 4 || x->lens[0] < 1)
+        return NULL;
+    const int64_t step = direction == MGX_RNN_REVERSE ? 0 : x->lens[0] - 1;
+    struct mgx_ins *y = mgx_emit_slice(at, states, 0, step, step + 1);
+    return y ? mgx_emit_reshape(at, y, x->lens + 1, 3) : NULL;
+}
+
 static struct mgx_ins *last_hidden(struct mgx_ins *ins, const struct mgx_ins *layer)
 {
-    const struct mgx_attr *attrs = MGX_ATTRS(mgx_int("direction", mgx_ins_int(layer, "direction")));
+    const int64_t direction = mgx_ins_int(layer, "direction");
+    struct mgx_ins *step = last_step(ins, ins->in[0], direction,
+                                     layer->in_count > LENGTHS ? layer->in[LENGTHS] : NULL);
+    if (step)
+        return step;
+    const struct mgx_attr *attrs = MGX_ATTRS(mgx_int("direction", direction));
     if (layer->in_count > LENGTHS)
         return mgx_emit_before(ins, &mgx_op_rnn_var_sl_last_output, attrs,
                                MGX_IN(ins->in[0], layer->in[LENGTHS]));
@@ -45,6 +65,9 @@ static struct mgx_ins *rewrite(struct mgx_module *m, struct mgx_ins *ins)
 {
     if (ins->op == &mgx_op_rnn_last_hs_output && is_recurrent(layer_behind(ins->in[0])))
         return last_hidden(ins, layer_behind(ins->in[0]));
+    if (ins->op == &mgx_op_rnn_var_sl_last_output)
+        return last_step(ins, ins->in[0], mgx_ins_int(ins, "direction"),
+                         ins->in_count > 1 ? ins->in[1] : NULL);
     const struct mgx_ins *lstm = ins->op == &mgx_op_rnn_last_cell_output ? ins->in[0] : NULL;
     const struct mgx_op *cell = !lstm                            ? NULL
                                 : lstm->op == &mgx_op_lstm       ? &mgx_op_lstm_last_cell
