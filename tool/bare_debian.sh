@@ -18,12 +18,13 @@ if [ ! -e "$root/etc/debian_version" ]; then
         { tail -20 "$root.log"; exit 1; }
     rm -f "$root.log"
 fi
+mkdir -p "$root/dev/pts"
 [ -e "$root/dev/urandom" ] || { echo "bare-debian: $root has no devices"; exit 1; }
 
 inside() { # in the new system, with nothing set but what a login sets; /proc is there as long as the command runs
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         DEBIAN_FRONTEND=noninteractive ${JOBS:+JOBS="$JOBS"} unshare --mount \
-        sh -euc 'mount -t proc proc "$1/proc" && exec chroot "$1" sh -euc "$2"' - "$root" "$1"
+        sh -euc 'mount -t proc proc "$1/proc" && mount --bind /dev/pts "$1/dev/pts" && exec chroot "$1" sh -euc "$2"' - "$root" "$1"
 }
 fetch() {
     inside "apt-get update -qq && apt-get install -qq -y --no-install-recommends $* > /tmp/apt.log 2>&1 ||
