@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite quantized tf-suite hostile random soak misuse reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite quantized tf-suite hostile random soak misuse reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -59,6 +59,7 @@ help:
 	@echo "make wheel       a Python wheel in $(BUILD)/dist, for any Python from 3.9 on"
 	@echo "make deb         a Debian package in $(BUILD)/dist"
 	@echo "make bare-debian every way to install, in a Debian 12 that has nothing else (needs root and debootstrap)"
+	@echo "make first-day   make demo and make test there, with what README names, by a user and by root"
 	@echo "make format      clang-format over the sources"
 
 # --- Python for the tests only; the engine and the driver need none ---
@@ -273,6 +274,9 @@ deb: all
 	@cpack --config $(BUILD)/CPackConfig.cmake -B $(BUILD)/dist > $(BUILD)/deb.log || { cat $(BUILD)/deb.log; exit 1; }
 	@rm -rf $(BUILD)/dist/_CPack_Packages $(BUILD)/deb.log
 	@ls $(BUILD)/dist/*.deb
+
+first-day:
+	@tool/bare_debian.sh --first-day
 
 bare-debian:
 	@tool/bare_debian.sh
