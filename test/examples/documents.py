@@ -3,8 +3,8 @@
 """Programs and commands that documents show do run: documents.py SOURCE BUILD PAGE ...
 
 Blocks marked sh, python and cpp run in the order of the page, in a folder with a small model.onnx, four pictures where
-Pillow can make some, and what examples/ has in C. A block that needs a package that is not installed is said and left
-out; so is one with `make` or with the prefix of a real installation in it.
+Pillow can make some, and what examples/ has in C. A block that needs a package or a C++ compiler that is not installed is
+said and left out; so is one with `make` or with the prefix of a real installation in it.
 """
 import importlib.util
 import os
@@ -78,6 +78,8 @@ def run(page, source, build):
     bad = count = 0
     for kind, text in blocks(page):
         missing = [name for word, name in NEEDS.items() if word in text and not importlib.util.find_spec(name)]
+        if (kind == "cpp" or "c++ " in text) and not shutil.which("c++"):
+            missing.append("c++")
         words = command(kind, text, source, build)
         if missing or words is None or ELSEWHERE.search(text):
             print(f"{page.name}: left out, {missing or 'not to be run here'}: {text.splitlines()[0]}")
