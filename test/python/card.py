@@ -19,13 +19,3 @@ def why_none():
 
 
 needs_card = pytest.mark.skipif(why_none() is not None, reason=str(why_none()))
-
-
-def is_old_pocl():
-    """Whether OpenCL is PoCL as the package index has it: a release candidate of 3.0, beside distributions' 3.1 and later."""
-    program = migraphx.program()
-    main = program.get_main_module()
-    x = main.add_parameter("x", migraphx.shape(type="float_type", lens=[4]))
-    main.add_return([main.add_instruction(migraphx.op("relu"), [x])])
-    program.compile(migraphx.get_target("gpu"))
-    return "PoCL" in program.explain() and "3.0-rc" in program.explain()
