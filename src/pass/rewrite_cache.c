@@ -5,11 +5,12 @@
 //     cache_append      =>  rows of past and now, gathered by place; 0 where no token is
 //     cache_attention   =>  softmax(f(q k') + hidden) v       hidden: -inf behind a token
 //
-// For targets without kernels of their own. Holds: sizes are static; rows that see nothing, which a
+// For targets without kernels of their own: one that has some is asked (tag "cache"). Holds: sizes are static; rows that see nothing, which a
 // bias alone can make, stay 0. Cost: a cache is copied.
 #include "op/op.h"
 #include "op/rule/cache.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/region.h"
 #include "pass/engine/rewrite.h"
 
 #include <math.h>
@@ -285,14 +286,20 @@ static struct mgx_ins *spell_attention(struct mgx_rewriter *r, struct mgx_ins *i
     return a->bias && !a->sink ? zero_hidden(ins, x, y) : y;
 }
 
+static bool has_kernel(const struct mgx_pass_options *o, struct mgx_ins *ins)
+{
+    const struct mgx_region one = {.ins = {ins}, .count = 1};
+    return o->supports && o->supports(o->supports_user, "cache", &one);
+}
+
 // A result may have fixed lengths where a cache's own are open.
 static bool is_static(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
-    (void)r, (void)m;
+    (void)m;
     for (int i = 0; i < ins->in_count; i++)
         if (!mgx_shape_is_static(&ins->in[i]->shape))
             return false;
-    return true;
+    return !has_kernel(r->call->options, ins);
 }
 
 static const struct mgx_rule rules[] = {

@@ -3,10 +3,27 @@
 // of an input that dies, and which slots values of unknown size get and when they are dropped.
 //
 // Holds afterwards: every root that a step touches has first <= last; no step reads a root before
-// its first writer; a result that took over an input's bytes is a view of that root.
+// its first writer; a result that took over an input's bytes is a view of that root; what a step of a
+// bundle touches lives as long as the bundle works.
 #include <assert.h>
 
 #include "plan/build.h"
+
+int mgx_plan_bundle_first(const struct mgx_plan *plan, int s)
+{
+    for (int k = s; k >= 0 && k > s - MGX_PLAN_BUNDLE_MOST; k--)
+        if (plan->steps[k].bundle)
+            return k + plan->steps[k].bundle->count > s ? k : s;
+    return s;
+}
+
+int mgx_plan_bundle_last(const struct mgx_plan *plan, int s)
+{
+    const int first = mgx_plan_bundle_first(plan, s);
+    const struct mgx_plan_bundle *bundle = plan->steps[first].bundle;
+    assert(!bundle || bundle->count <= MGX_PLAN_BUNDLE_MOST);
+    return bundle ? first + bundle->count - 1 : s;
+}
 
 static void touch(struct mgx_plan_value *v, int step)
 {
@@ -36,6 +53,36 @@ static void find_ranges(struct mgx_build *b)
             touch(plan->results[k].value, plan->step_count);
 }
 
+// The root lives through the whole of a bundle whose steps touch it.
+static void widen(const struct mgx_plan *plan, struct mgx_plan_value *v, int s)
+{
+    touch(v, mgx_plan_bundle_first(plan, s));
+    touch(v, mgx_plan_bundle_last(plan, s));
+}
+
+static void widen_ranges(const struct mgx_plan *plan)
+{
+    for (int s = 0; s < plan->step_count; s++) {
+        const struct mgx_plan_step *step = &plan->steps[s];
+        if (mgx_plan_bundle_first(plan, s) == mgx_plan_bundle_last(plan, s))
+            continue;
+        widen(plan, step->out_value, s);
+        for (int i = 0; i < step->in_count; i++)
+            if (!step->skip[i])
+                widen(plan, step->in_value[i], s);
+    }
+}
+
+// Does another step of its bundle read the root?
+static bool read_beside(const struct mgx_plan *plan, int s, const struct mgx_plan_value *root)
+{
+    for (int k = mgx_plan_bundle_first(plan, s); k <= mgx_plan_bundle_last(plan, s); k++)
+        for (int i = 0; i < plan->steps[k].in_count && k != s; i++)
+            if (!plan->steps[k].skip[i] && mgx_plan_root(plan->steps[k].in_value[i], NULL) == root)
+                return true;
+    return false;
+}
+
 // Does another operand of this step lie in the same root?
 static bool shared(const struct mgx_plan_step *step, int slot, const struct mgx_plan_value *root)
 {
@@ -54,7 +101,8 @@ static void take_over(struct mgx_build *b, int s)
     if (in->dynamic || out->dynamic || out->root != out || out->place != MGX_PLAN_SCRATCH ||
         root->place != MGX_PLAN_SCRATCH || root->side != out->side || root->last != s ||
         offset != 0 || mgx_shape_bytes(&root->shape) != mgx_shape_bytes(&out->shape) ||
-        shared(step, step->in_place, root) || out == root || out->first != s)
+        shared(step, step->in_place, root) || read_beside(b->plan, s, root) || out == root ||
+        out->first != mgx_plan_bundle_first(b->plan, s))
         return;
     assert(out->last >= s);
     root->last = out->last;
@@ -144,6 +192,9 @@ enum mgx_status mgx_plan_build_live(struct mgx_build *b, struct mgx_diag *diag)
     give_slots(b);
     assert(is_written(b));
     find_ranges(b);
+    if (b->plan->machine->target->gather)
+        TRY(b->plan->machine->target->gather(b->plan, diag));
+    widen_ranges(b->plan);
     for (int s = 0; s < b->plan->step_count; s++)
         if (b->plan->steps[s].in_place >= 0)
             take_over(b, s);

@@ -38,6 +38,9 @@ struct mgx_plan_target {
                             struct mgx_compute_call *c, bool *done);
     // Calls fn for every task below `tasks`, by several threads at once. NULL: one after the other.
     void (*spread)(const struct mgx_plan_machine *machine, int tasks, mgx_plan_task fn, void *user);
+    // Steps have their order and no memory yet: which of them are done together (struct
+    // mgx_plan_bundle).
+    enum mgx_status (*gather)(struct mgx_plan *plan, struct mgx_diag *diag);
     // The plan is complete and not yet immutable: last touches to its steps.
     enum mgx_status (*finish)(struct mgx_plan *plan, struct mgx_diag *diag);
     // Around the steps of every run; `after` when its results are handed out.

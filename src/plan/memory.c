@@ -66,7 +66,8 @@ static void collect(const struct mgx_build *build, enum mgx_plan_side side, stru
     }
     for (int i = 0; i < build->plan->step_count; i++)
         if (build->plan->steps[i].side == side)
-            add(b, build->plan->steps[i].workspace, i, i, &build->plan->steps[i].workspace_scratch);
+            add(b, build->plan->steps[i].workspace, mgx_plan_bundle_first(build->plan, i),
+                mgx_plan_bundle_last(build->plan, i), &build->plan->steps[i].workspace_scratch);
 }
 
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))

@@ -19,11 +19,15 @@
 struct mgx_context;
 struct mgx_plan_stretch;
 
-// Steps of the host, side by side, that the target does in one call. Whoever looks at what single
-// steps leave has them run one by one.
+// Steps of one side, one behind the other, that the target does in one call. Whoever looks at what
+// single steps leave has them run one by one, and so has a call that leaves them undone. As far as
+// memory goes a bundle that is found in time (mgx_plan_target.gather) is one step: what any of its
+// steps reads, writes or works in is there for all of them.
+enum { MGX_PLAN_BUNDLE_MOST = 16 };
 struct mgx_plan_bundle {
-    int count;
-    void (*run)(const void *state, const struct mgx_context *x);
+    int count; // at most MGX_PLAN_BUNDLE_MOST
+    enum mgx_status (*run)(const void *state, const struct mgx_context *x, bool *done,
+                           struct mgx_diag *diag);
     const void *state;
 };
 
@@ -135,5 +139,8 @@ enum mgx_status mgx_plan_carry(const struct mgx_program *p, struct mgx_carry *ou
 // plans share that; not packed constants.
 size_t mgx_plan_bytes(const struct mgx_program *p);
 
+// The first and the last step of the bundle that step s belongs to; s where there is none.
+int mgx_plan_bundle_first(const struct mgx_plan *plan, int s); // in live.c
+int mgx_plan_bundle_last(const struct mgx_plan *plan, int s);
 // NULL for an instruction of another module.
 struct mgx_plan_value *mgx_plan_value_of(const struct mgx_plan *plan, const struct mgx_ins *ins);

@@ -135,6 +135,22 @@ static int together(const struct mgx_context *x, const struct mgx_run *run, int 
     return bundle && (!run->trace || run->time) ? bundle->count : 1;
 }
 
+// All of them in one call, or one by one after all.
+static enum mgx_status run_bundle(struct mgx_context *x, const struct mgx_plan_step *first,
+                                  struct mgx_diag *diag)
+{
+    const struct mgx_plan_bundle *bundle = first->bundle;
+    bool done = false;
+    if (first->side == MGX_PLAN_DEVICE)
+        x->busy = true;
+    else if (x->busy)
+        TRY(mgx_context_wait(x, diag));
+    TRY(bundle->run(bundle->state, x, &done, diag));
+    for (int i = 0; i < bundle->count && !done; i++)
+        TRY(run_step(x, first + i, diag));
+    return MGX_OK;
+}
+
 static enum mgx_status run_steps(struct mgx_context *x, struct mgx_run *run, int first, int last,
                                  struct mgx_diag *diag)
 {
@@ -143,10 +159,7 @@ static enum mgx_status run_steps(struct mgx_context *x, struct mgx_run *run, int
         enum mgx_status status = MGX_OK;
         count = together(x, run, s);
         fetch_steps(x->plan, s + count - 1);
-        if (count > 1)
-            step->bundle->run(step->bundle->state, x);
-        else
-            status = run_step(x, step, diag);
+        status = count > 1 ? run_bundle(x, step, diag) : run_step(x, step, diag);
         if (status == MGX_OK)
             status = mgx_cancel_check(diag);
         if (status == MGX_OK && run->trace)
@@ -182,7 +195,7 @@ static enum mgx_status time_step(struct mgx_context *x, struct mgx_run *run, int
 static enum mgx_status tell_times(struct mgx_context *x, struct mgx_run *run, void *const *marks,
                                   struct mgx_diag *diag)
 {
-    for (int s = 0; s < x->plan->step_count; s++) {
+    for (int s = 0; s < x->plan->step_count; s++) { // of a bundle the first has all
         double took = 0;
         if (!marks[2 * s + 1])
             continue;
@@ -201,7 +214,7 @@ static enum mgx_status run_timed(struct mgx_context *x, const struct mgx_run *ru
     void **marks = calloc(2 * (size_t)count + 1, sizeof *marks);
     enum mgx_status status = marks ? MGX_OK : mgx_fail_memory(diag);
     blind.trace = NULL;
-    for (int s = 0; s < count && status == MGX_OK; s++)
+    for (int s = 0; s < count && status == MGX_OK; s += together(x, &blind, s))
         status = time_step(x, &blind, s, marks, diag);
     if (status == MGX_OK)
         status = mgx_context_wait(x, diag);

@@ -12,7 +12,7 @@
 #include "pass/engine/region.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
-#include "targets/gpu/lower/lower.h"
+#include "targets/gpu/lower/cache.h"
 #include "targets/gpu/vendor/vendor.h"
 #include "targets/target.h"
 
@@ -59,12 +59,19 @@ static void spread(const struct mgx_plan_machine *machine, int tasks, mgx_plan_t
         fn(user, i, 0);
 }
 
+static enum mgx_status finish(struct mgx_plan *plan, struct mgx_diag *diag)
+{
+    TRY(gpu_finish(plan, diag));
+    return gpu_cache_bundles_finish(plan, diag);
+}
+
 static const struct mgx_plan_target gpu_plan_target = {
     .target = &mgx_target_gpu,
     .kernels = gpu_kernels,
     .copy = &gpu_kernel_copy,
     .spread = spread,
-    .finish = gpu_finish,
+    .gather = gpu_cache_bundles,
+    .finish = finish,
     .release = release,
     .print = print,
     .explain = explain,
@@ -190,11 +197,16 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
         return region->ins[0]->op == &mgx_op_topk ||
                region->ins[0]->op == &mgx_op_linear_attention ||
                region->ins[0]->op == &mgx_op_max_pool_indices;
+    if (strcmp(tag, "cache") == 0)
+        return gpu_cache_supports(user, region->ins[0]);
     return strcmp(tag, "epilogue") == 0 && reads_once(region);
 }
 
 // Models that come quantised are computed in float: no kernel here multiplies bytes.
 static const struct mgx_pass *const first[] = {&mgx_pass_rewrite_quantization, NULL};
+
+// The caller gives results their places before the run.
+static const struct mgx_pass *const placed[] = {&mgx_pass_settle_caches, NULL};
 
 // What the host will compute first of all.
 static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
@@ -258,6 +270,8 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machin
     if (m->base.host && !(folder = mgx_plan_folder_create(p, m->base.host, &pass)))
         return mgx_fail_memory(diag);
     enum mgx_status status = mgx_run_passes(p, first, &pass, diag);
+    if (status == MGX_OK && !options->offload_copy)
+        status = mgx_run_passes(p, placed, &pass, diag);
     if (status == MGX_OK)
         status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
     if (status == MGX_OK && options->simplified)

@@ -29,9 +29,11 @@ struct quantization {
 
 // --- running ---
 
-static void run(const void *state, const struct mgx_context *context)
+static enum mgx_status run(const void *state, const struct mgx_context *context, bool *done,
+                           struct mgx_diag *diag)
 {
     const struct quantization *k = state;
+    (void)diag;
     const float *x = mgx_context_address(context, &k->x);
     struct mgx_byte_range range = {0, 0};
     mgx_byte_range_widen(k->isa, x, k->elements, &range);
@@ -43,6 +45,8 @@ static void run(const void *state, const struct mgx_context *context)
     for (int i = 0; i < k->factor_count; i++)
         *(float *)mgx_context_address(context, &k->factors[i].out) =
             q.divisor * *(const float *)mgx_context_address(context, &k->factors[i].by);
+    *done = true;
+    return MGX_OK;
 }
 
 // --- finding them ---

@@ -82,6 +82,9 @@ enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NOD
 bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *scores,
                             const struct mgx_ins *weigh);
 
+// Whether a kernel here takes this operator of a decoder's caches, wherever its operands lie.
+bool gpu_cache_supports(const struct gpu_device *d, const struct mgx_ins *ins);
+
 // Whether the Hopper kernel packs this image before it multiplies, so that it may as well make it.
 bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
                      const struct mgx_ins *conv);
@@ -99,4 +102,5 @@ extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_k
     gpu_kernel_rnn_cluster, gpu_kernel_grid_sample, gpu_kernel_topk, gpu_kernel_linear_attention,
     gpu_kernel_col2im, gpu_kernel_pool_indices, gpu_kernel_max_unpool, gpu_kernel_roialign,
     gpu_kernel_det, gpu_kernel_tfidf, gpu_kernel_trees, gpu_kernel_deform, gpu_kernel_nonzero,
-    gpu_kernel_suppression, gpu_kernel_unique, gpu_kernel_vendor;
+    gpu_kernel_suppression, gpu_kernel_unique, gpu_kernel_vendor, gpu_kernel_cache_append,
+    gpu_kernel_cache_attention, gpu_kernel_rotary;

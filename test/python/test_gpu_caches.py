@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""A decoder's caches in a card's memory, past and present the same: a prompt, pieces and tokens beside ONNX Runtime, step by step."""
+from card import needs_card  # first: it says which card
+import migraphx
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import numpy_helper
+
+from test_caches import KINDS, LAYERS, SIZE, decoder
+
+pytestmark = needs_card
+NAMES = [f"{k}{i}" for i in range(LAYERS) for k in "kv"]
+LAST = f"x{LAYERS - 1}"
+
+
+def halves(data):
+    """The same model in half: what is float there, weights and values, but for lengths."""
+    m = onnx.ModelProto.FromString(data)
+    for t in m.graph.initializer:
+        if t.data_type == onnx.TensorProto.FLOAT:
+            t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t).astype(np.float16), t.name))
+    for v in [*m.graph.input, *m.graph.output]:
+        if v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            v.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    return m.SerializeToString()
+
+
+class Card:
+    """A program of every (batch, tokens), all over the same caches."""
+
+    def __init__(self, batch, room, heads=4, shared=2, packed=False, half=False, apart=False, **attributes):
+        self.batch, self.room, self.heads, self.shared, self.apart = batch, room, heads, shared, apart
+        self.type = np.float16 if half else np.float32
+        data = decoder(heads, shared, packed, **attributes)
+        self.session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        self.data = halves(data) if half else data
+        self.programs, self.rng = {}, np.random.default_rng(7)
+        shape = (batch, shared, room, SIZE)
+        garbage = self.rng.standard_normal(shape).astype(self.type)  # behind the tokens lies anything
+        self.ours = {n: migraphx.to_gpu(garbage) for n in NAMES}
+        self.theirs = {f"past_{n}": np.zeros(shape, np.float32) for n in NAMES}
+        self.done = np.zeros(batch, np.int32)
+
+    def program(self, tokens):
+        if tokens not in self.programs:
+            dims = {"x": [self.batch, tokens, self.heads * SIZE], "lengths": [self.batch],
+                    **{f"past_{n}": [self.batch, self.shared, self.room, SIZE] for n in NAMES}}
+            p = migraphx.parse_onnx_buffer(self.data, map_input_dims=dims)
+            p.compile(migraphx.get_target("gpu"), offload_copy=False)
+            assert "(reference)" not in p.explain() and " ref " not in p.explain()
+            self.programs[tokens] = p
+        return self.programs[tokens]
+
+    def run(self, feed, tokens):
+        p = self.program(tokens)
+        args, shapes, fresh = {}, p.get_parameter_shapes(), {}
+        for name, shape in shapes.items():
+            if "#output_" in name:
+                out = int(name.rpartition("_")[2])
+                cache = NAMES[out - 1] if out else None
+                if cache and not self.apart:
+                    args[name] = self.ours[cache]
+                else:
+                    args[name] = fresh[cache] = migraphx.allocate_gpu(shape)
+            elif name.startswith("past_"):
+                args[name] = self.ours[name[5:]]
+            else:
+                args[name] = migraphx.to_gpu(feed[name])
+        for _ in range(3):  # step by step in a debug build, then recorded, then played
+            p.run(args)
+        if self.apart:
+            self.ours.update({k: v for k, v in fresh.items() if k})
+        return np.asarray(migraphx.from_gpu(fresh[None])).astype(np.float64)
+
+    def step(self, tokens, done=None):
+        done = self.done + tokens if done is None else done
+        x = self.rng.standard_normal((self.batch, tokens, self.heads * SIZE)).astype(self.type)
+        lengths = {"lengths": (done - 1).astype(np.int32), "total": np.array([done.max()], np.int32)}
+        expected = self.session.run(None, {"x": x.astype(np.float32)} | lengths | self.theirs)
+        got = self.run({"x": x} | lengths, tokens)
+        limit = (2e-5 if self.type == np.float32 else 6e-3) * np.abs(expected[0]).max()
+        np.testing.assert_allclose(got, expected[0], rtol=0, atol=limit)
+        self.theirs = {f"past_{n}": expected[1 + i] for i, n in enumerate(NAMES)}
+        self.done = done
+
+    def check(self):
+        limit = 1e-5 if self.type == np.float32 else 2e-2
+        for n in NAMES:
+            mine = np.asarray(migraphx.from_gpu(self.ours[n])).astype(np.float64)
+            for b, count in enumerate(self.done):
+                np.testing.assert_allclose(mine[b, :, :count], self.theirs[f"past_{n}"][b, :, :count], rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("kind, apart", [*((k, False) for k in KINDS), ("turned", True)])
+def test_a_prompt_then_tokens(kind, apart):
+    c = Card(1, 40, apart=apart, packed=kind in ("turned", "capped"), **KINDS[kind])
+    for tokens in (7, 1, 1, 1):
+        c.step(tokens)
+    c.check()
+
+
+@pytest.mark.parametrize("kind", ["turned", "window"])
+def test_halves(kind):
+    c = Card(1, 200, half=True, packed=kind == "turned", **KINDS[kind])
+    for tokens in (150, 1, 1, 1):
+        c.step(tokens)
+    c.check()
+
+
+def test_texts_of_several_lengths():
+    """A batch whose entries end at different places goes on a token at a time."""
+    c = Card(3, 64, do_rotary=1)
+    c.step(5)
+    c.done = np.int32([5, 2, 4])  # the rest is taken back
+    for n in range(3):
+        c.step(1)
+    c.check()
+
+
+def test_a_token_goes_back():
+    c = Card(1, 32, packed=True, do_rotary=1)
+    c.step(9)
+    c.step(1)
+    c.done = np.int32([4])
+    c.step(1)
+    c.check()
+
+
+def test_no_room():
+    """Rows that find no place are left out, and nothing else is touched."""
+    c = Card(1, 8, do_rotary=1)
+    c.step(8)
+    before = {n: np.asarray(migraphx.from_gpu(c.ours[n])) for n in NAMES}
+    c.run({"x": np.ones((1, 1, c.heads * SIZE), np.float32), "lengths": np.int32([8]), "total": np.int32([9])}, 1)
+    for n in NAMES:
+        assert np.array_equal(before[n], np.asarray(migraphx.from_gpu(c.ours[n])))
