@@ -19,7 +19,7 @@ enum { Q, K, V, ENDS, MORE };
 
 struct division {
     int64_t group, rows; // heads that share one of keys, and rows of a block
-    int keys, parts, threads;
+    int keys, stages, parts, threads;
 };
 
 // --- what is taken ---
@@ -29,7 +29,7 @@ static size_t shared_of(const struct mgx_ins *ins, const struct division *d)
     const size_t bytes = mgx_type_size(ins->shape.type), pad = 16 / bytes;
     const size_t size = (size_t)ins->in[K]->shape.lens[3],
                  width = (size_t)ins->in[V]->shape.lens[3];
-    return (size_t)d->keys * (size + width + 2 * pad) * bytes +
+    return (size_t)d->stages * (size_t)d->keys * (size + width + 2 * pad) * bytes +
            (size_t)d->rows * (size + (size_t)d->keys + 3) * sizeof(float);
 }
 
@@ -44,6 +44,7 @@ static bool divide(struct division *d, const struct gpu_device *device, const st
     if (d->rows < 1 || d->rows > MOST_ROWS || blocks < 1 || k->lens[1] > 65535 ||
         q->lens[0] > 65535)
         return false;
+    d->stages = device->properties.version >= 80 ? 2 : 1;
     for (d->keys = 64; d->keys >= 8 && shared_of(ins, d) > SHARED; d->keys /= 2)
         ;
     const int64_t parts = device->properties.units / blocks;
@@ -96,6 +97,15 @@ static int wide_of(const struct mgx_plan_offer *c)
     return v;
 }
 
+// The type that moves so many bytes at once; of two or one an element's own.
+static void emit_width(struct mgx_str *out, const char *name, int bytes)
+{
+    if (bytes >= 4)
+        mgx_str_printf(out, "#define %s wide%d\n", name, bytes);
+    else
+        mgx_str_printf(out, "#define %s A_TYPE\n", name);
+}
+
 static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                        const struct division *d)
 {
@@ -105,13 +115,13 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define BATCH %" PRId64 "\n#define HEADS %" PRId64 "\n#define GROUP %" PRId64
                    "\n#define TOKENS %" PRId64 "\n#define C_ROWS %" PRId64 "\n#define SIZE %" PRId64
                    "\n#define WIDTH %" PRId64 "\n#define KEYS %d\n#define PARTS %d\n"
-                   "#define BLOCK_THREADS %d\n#define WIDE %d\n#define PAD %d\n",
+                   "#define BLOCK_THREADS %d\n#define STAGES %d\n#define WIDE %d\n#define PAD %d\n"
+                   "#define COPIED %d\n#define PAIR %d\n",
                    q->lens[0], q->lens[1], d->group, q->lens[2], d->rows, q->lens[3],
-                   c->in[V].lens[3], d->keys, d->parts, d->threads, wide, wide);
-    if (wide * bytes >= 4)
-        mgx_str_printf(out, "#define WIDE_TYPE wide%d\n", wide * bytes);
-    else
-        mgx_str_put(out, "#define WIDE_TYPE A_TYPE\n");
+                   c->in[V].lens[3], d->keys, d->parts, d->threads, d->stages, wide, wide,
+                   wide * bytes >= 4, wide > 1 ? 2 : 1);
+    emit_width(out, "WIDE_TYPE", wide * bytes);
+    emit_width(out, "PAIR_TYPE", wide > 1 ? 2 * bytes : bytes);
     mgx_str_printf(out, "#define E_TYPE %s\n", gpu_type_memory(c->in[ENDS].type));
 }
 
