@@ -6,6 +6,7 @@
 const struct mgx_plan_kernel *const gpu_kernels[] = {&gpu_kernel_copy,
                                                      &gpu_kernel_depthwise,
                                                      &gpu_kernel_direct,
+                                                     &gpu_kernel_few,
                                                      &gpu_kernel_vendor,
                                                      &gpu_kernel_wgmma,
                                                      &gpu_kernel_attention,

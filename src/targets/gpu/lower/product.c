@@ -195,8 +195,8 @@ static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, "\n}\n\n");
 }
 
-static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_product *p)
+void gpu_product_emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
+                             const struct gpu_product *p)
 {
     mgx_str_printf(out, "FUNCTION void finish(GLOBAL %s *out", gpu_type_memory(c->out->type));
     for (int e = 0; e < p->extra_count; e++)
@@ -441,7 +441,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_image_load(out, c, p);
         emit_weight_load(out, c, p);
     }
-    emit_finish(out, c, p);
+    gpu_product_emit_finish(out, c, p);
     mgx_str_printf(out,
                    "#define M %" PRId64 "\n#define N %" PRId64 "\n#define K %" PRId64
                    "\n#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n"

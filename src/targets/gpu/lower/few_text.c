@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// How a product of a few rows is divided, and its text; few.h says more.
+#include <inttypes.h>
+
+#include "base/size.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/few.h"
+
+enum { WARPS = 16, PLAIN_WARPS = 8, PLAIN_SUMS = 16 };
+
+static int span_count(const struct gpu_few *f) // 32 deep each, of a step
+{
+    return f->w.bits == 16 ? 1 : 16 / f->w.bits;
+}
+
+// As many warps as there are steps share the depth, and each asks for the weights of whole units ahead,
+// or, where a unit is long, for a piece of one. What is asked for ahead and what is kept of x shall not
+// fill the registers.
+static void divide_depth(struct gpu_few *f)
+{
+    enum { AHEAD = 8, AHEAD_NARROW = 4, KEPT = 48 };
+    const int most = f->w.blocks ? AHEAD_NARROW : AHEAD;
+    const int64_t steps = mgx_ceil_div(f->w.k, 32 * span_count(f));
+    f->parts = (int)mgx_min_i64(WARPS, steps);
+    f->side = WARPS / f->parts;
+    const int64_t loads = mgx_ceil_div(steps, f->parts);
+    f->pieces = (int)mgx_ceil_div(loads, most);
+    f->loads = (int)mgx_ceil_div(loads, f->pieces);
+    f->ahead = f->pieces == 1 ? most / f->loads : 1;
+    const int64_t kept =
+        (int64_t)f->loads * f->pieces * span_count(f) * (f->rows > GPU_FEW_ROWS / 2 ? 8 : 4);
+    f->held = kept <= KEPT;
+}
+
+static void divide_units(struct gpu_few *f, int multiprocessors)
+{
+    enum { SHARED = 32 << 10 };
+    divide_depth(f);
+    const int64_t groups = mgx_ceil_div(f->w.n, 8), sides = mgx_ceil_div(groups, f->side);
+    f->grid = (int)mgx_min_i64(multiprocessors, sides);
+    const int64_t rounds = mgx_ceil_div(sides, f->grid);
+    const int64_t each = f->side * f->rows * 8 * (f->parts + 1) * (int64_t)sizeof(float);
+    f->flush = (int)mgx_min_i64(rounds, mgx_max_i64(1, SHARED / each));
+}
+
+static int plain_columns(const struct gpu_few *f) // of a warp
+{
+    return f->rows <= 4 ? 4 : f->rows <= 8 ? 2 : 1;
+}
+
+void gpu_few_divide(struct gpu_few *f, int multiprocessors)
+{
+    if (f->w.units)
+        divide_units(f, multiprocessors);
+    else
+        f->grid = (int)mgx_ceil_div(f->w.n, (int64_t)PLAIN_WARPS * plain_columns(f));
+}
+
+struct gpu_launch gpu_few_launch(const struct gpu_few *f)
+{
+    const int warps = f->w.units ? f->parts * f->side : PLAIN_WARPS;
+    return (struct gpu_launch){.grid = {(unsigned)f->grid, 1, 1},
+                               .block = {(unsigned)warps * 32, 1, 1}};
+}
+
+// --- text ---
+
+static const char *reader_of(enum mgx_type type)
+{
+    return type == MGX_HALF ? "of_half(x)" : type == MGX_BF16 ? "of_bf16(x)" : "(float)(x)";
+}
+
+static void emit_extras(struct mgx_str *out, const struct gpu_few *f)
+{
+    mgx_str_put(out, "#define ARGS");
+    for (int e = 0; e < f->p.extra_count; e++)
+        mgx_str_printf(out, ", e%d", e);
+    mgx_str_put(out, "\n");
+}
+
+static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, const struct gpu_few *f)
+{
+    const struct gpu_few_weights *w = &f->w;
+    mgx_str_printf(out,
+                   "#define M %" PRId64 "\n#define N %" PRId64 "\n#define K %" PRId64
+                   "\n#define ROWS %" PRId64 "\n#define X_PITCH %" PRId64
+                   "\n#define X_WIDE %d\n#define X_TYPE %s\n#define C_TYPE %s\n#define BITS %d\n"
+                   "#define ROW ((i64)%" PRId64 ")\n#define ZEROS %d\n",
+                   f->rows, w->n, w->k, f->p.rows, f->rows > 1 ? f->pitch : 0, f->wide,
+                   gpu_type_memory(f->type), gpu_type_memory(c->out->type), w->bits, w->row,
+                   w->zeros);
+}
+
+static void emit_units(struct mgx_str *out, const struct gpu_few *f)
+{
+    const struct gpu_few_weights *w = &f->w;
+    const enum mgx_type scale = w->blocks ? w->blocks->shape.type : MGX_HALF;
+    mgx_str_printf(out,
+                   "#define PARTS %d\n#define SIDE %d\n#define LOADS %d\n#define PIECES %d\n"
+                   "#define AHEAD %d\n#define FLUSH %d\n#define GRID %d\n#define X_HELD %d\n"
+                   "#define BF16 %d\n#define SCALED %" PRId64 "\n#define SCALE_FLOAT %d\n"
+                   "#define SCALE_BF16 %d\n",
+                   f->parts, f->side, f->loads, f->pieces, f->ahead, f->flush, f->grid, f->held,
+                   f->type == MGX_BF16, gpu_few_scaled(w), scale == MGX_FLOAT, scale == MGX_BF16);
+    mgx_str_put(out, gpu_text_few_units);
+}
+
+static void emit_plain(struct mgx_str *out, const struct gpu_few *f)
+{
+    const struct gpu_few_weights *w = &f->w;
+    mgx_str_printf(out,
+                   "#define COLUMNS %d\n#define WARPS %d\n#define X_OF(x) %s\n#define W_OF(x) %s\n",
+                   plain_columns(f), PLAIN_WARPS, reader_of(f->type), reader_of(f->type));
+    if (w->blocks) {
+        const enum mgx_type scale = w->blocks->shape.type;
+        const enum mgx_type zero = w->zeros ? w->source[GPU_FEW_ZERO]->shape.type : MGX_UINT8;
+        mgx_str_printf(out,
+                       "#define SCALED %" PRId64 "\n#define BLOCKS_OF_ROW %" PRId64
+                       "\n#define SCALE_TYPE %s\n#define SCALE_OF(x) %s\n#define ZERO_OF(x) %s\n",
+                       w->block, w->blocks_of_row, gpu_type_memory(scale), reader_of(scale),
+                       reader_of(zero));
+        if (w->zeros)
+            mgx_str_printf(out, "#define ZERO_TYPE %s\n", gpu_type_memory(zero));
+    }
+    mgx_str_put(out, gpu_text_few);
+}
+
+const char *gpu_few_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
+                         const struct gpu_few *f)
+{
+    mgx_str_put(out, "#define SUM float\n");
+    const char *why = gpu_emit_bodies(out, c, f->p.tail, NULL);
+    if (why)
+        return why;
+    gpu_product_emit_finish(out, c, &f->p);
+    emit_extras(out, f);
+    emit_sizes(out, c, f);
+    if (f->w.units)
+        emit_units(out, f);
+    else
+        emit_plain(out, f);
+    return NULL;
+}
