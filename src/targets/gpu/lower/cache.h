@@ -32,6 +32,7 @@ struct gpu_cached {
     int keys;
     int64_t k[3], v[3]; // from one entry, head and row to the next
     int bias, sink;     // inputs, -1: none
+    bool direct;        // the parts' kernel writes the result
 };
 
 struct gpu_cached_args { // addresses; of those behind `out` the first that is NULL is the last

@@ -2,8 +2,10 @@
 // cache_attention on the card (kernel/cache_attention.gpu): a few new tokens before a long cache.
 //
 // Keys are dealt out to as many blocks as the card has multiprocessors, whatever their number turns
-// out to be; what a block finds lies in the workspace until a second kernel joins it. More tokens than
-// fit in a block's shared memory are products and a softmax (pass/rewrite_cache.c).
+// out to be; what a block finds lies in the workspace until a second kernel joins it. NVIDIA's cards from
+// sm_80 on do so with values of 16 bits on their matrix units (kernel/cache_units.gpu), and prompts, whose
+// rows are blocks enough. Elsewhere more tokens than fit in a block's shared memory are products and a
+// softmax (pass/rewrite_cache.c).
 #include <assert.h>
 #include <inttypes.h>
 
@@ -18,8 +20,13 @@
 enum { Q, K, V, ENDS, MORE };
 
 struct division {
-    int64_t group, rows; // heads that share one of keys, and rows of a block
+    int64_t group, rows; // heads that share one of keys, and the rows that they make of the tokens
+    bool units;          // matrix units multiply
     int keys, stages, parts, threads;
+    // With units: blocks of rows, and warps of a block that take other rows, or other keys.
+    int64_t blocks;
+    int w_rows, w_keys;
+    size_t shared;
 };
 
 // --- what is taken ---
@@ -33,26 +40,68 @@ static size_t shared_of(const struct mgx_ins *ins, const struct division *d)
            (size_t)d->rows * (size + (size_t)d->keys + 3) * sizeof(float);
 }
 
+enum { LEAST_PARTS = 4, MOST_PARTS = 32 };
+
 // As many keys at a time as fit into what every kernel may declare; false: not even a few do.
-static bool divide(struct division *d, const struct gpu_device *device, const struct mgx_ins *ins)
+static bool divide_plain(struct division *d, const struct gpu_device *device,
+                         const struct mgx_ins *ins, int64_t heads)
 {
-    enum { SHARED = 46 << 10, MOST_ROWS = 64, LEAST_PARTS = 4, MOST_PARTS = 32 };
-    const struct mgx_shape *q = &ins->in[Q]->shape, *k = &ins->in[K]->shape;
-    const int64_t blocks = k->lens[1] * q->lens[0];
-    d->group = k->lens[1] ? q->lens[1] / k->lens[1] : 0;
-    d->rows = d->group * q->lens[2];
-    if (d->rows < 1 || d->rows > MOST_ROWS || blocks < 1 || k->lens[1] > 65535 ||
-        q->lens[0] > 65535)
+    enum { SHARED = 46 << 10, MOST_ROWS = 64 };
+    if (d->rows > MOST_ROWS)
         return false;
     d->stages = device->properties.version >= 80 ? 2 : 1;
     for (d->keys = 64; d->keys >= 8 && shared_of(ins, d) > SHARED; d->keys /= 2)
         ;
-    const int64_t parts = device->properties.units / blocks;
-    d->parts = blocks >= 4 * (int64_t)device->properties.units
+    const int64_t units = device->properties.units;
+    d->parts = heads >= 4 * units
                    ? 1
-                   : (int)mgx_min_i64(mgx_max_i64(parts, LEAST_PARTS), MOST_PARTS);
+                   : (int)mgx_min_i64(mgx_max_i64(units / heads, LEAST_PARTS), MOST_PARTS);
     d->threads = d->rows * d->keys <= 256 ? 128 : 256;
+    d->blocks = 1;
     return d->keys >= 8;
+}
+
+// NVIDIA's units from sm_80 on: heads of whole steps that leave room for registers.
+static bool has_units(const struct gpu_device *device, const struct mgx_ins *ins)
+{
+    enum { STEP = 16, MOST_HEAD = 128 };
+    const int64_t size = ins->in[K]->shape.lens[3], width = ins->in[V]->shape.lens[3];
+    return device->properties.version >= 80 && ins->shape.type != MGX_FLOAT && size % STEP == 0 &&
+           width % STEP == 0 && size > 0 && width > 0 && size <= MOST_HEAD && width <= MOST_HEAD;
+}
+
+// 16 rows at most: warps deal out keys, else rows. Where there are few blocks keys are dealt out to
+// several.
+static bool divide_units(struct division *d, const struct gpu_device *device,
+                         const struct mgx_ins *ins, int64_t heads)
+{
+    const int64_t size = ins->in[K]->shape.lens[3], width = ins->in[V]->shape.lens[3];
+    const int64_t units = device->properties.units;
+    d->units = true;
+    d->keys = 64;
+    d->stages = 2;
+    d->threads = 128;
+    d->w_rows = d->rows <= 16 ? 1 : 4;
+    d->w_keys = 4 / d->w_rows;
+    d->blocks = (d->rows + 16 * d->w_rows - 1) / (16 * d->w_rows);
+    const int64_t all = heads * d->blocks;
+    d->parts = 2 * all > units ? 1 : (int)mgx_min_i64(units / all, MOST_PARTS);
+    if (d->blocks == 1 && d->parts < LEAST_PARTS && heads < 4 * units)
+        d->parts = LEAST_PARTS;
+    d->shared = 2 * (size_t)(16 * d->w_rows * (size + 8) + 2 * d->keys * (size + width + 16));
+    return d->blocks * d->parts <= INT32_MAX && d->shared <= device->properties.shared_bytes;
+}
+
+static bool divide(struct division *d, const struct gpu_device *device, const struct mgx_ins *ins)
+{
+    const struct mgx_shape *q = &ins->in[Q]->shape, *k = &ins->in[K]->shape;
+    const int64_t heads = k->lens[1] * q->lens[0];
+    *d = (struct division){.group = k->lens[1] ? q->lens[1] / k->lens[1] : 0};
+    d->rows = d->group * q->lens[2];
+    if (d->rows < 1 || d->rows > INT32_MAX || heads < 1 || k->lens[1] > 65535 || q->lens[0] > 65535)
+        return false;
+    return (has_units(device, ins) && divide_units(d, device, ins, heads)) ||
+           divide_plain(d, device, ins, heads);
 }
 
 static bool takes(const struct gpu_device *d, const struct mgx_ins *ins)
@@ -122,6 +171,12 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    wide * bytes >= 4, wide > 1 ? 2 : 1);
     emit_width(out, "WIDE_TYPE", wide * bytes);
     emit_width(out, "PAIR_TYPE", wide > 1 ? 2 * bytes : bytes);
+    if (d->units)
+        mgx_str_printf(out,
+                       "#define W_ROWS %d\n#define W_KEYS %d\n#define DIRECT %d\n"
+                       "#define BLOCKS_OF_ROWS %" PRId64 "\n#define MMA_TYPE \"%s\"\n",
+                       d->w_rows, d->w_keys, d->parts == 1, d->blocks,
+                       q->type == MGX_HALF ? "f16" : "bf16");
     mgx_str_printf(out, "#define E_TYPE %s\n", gpu_type_memory(c->in[ENDS].type));
 }
 
@@ -171,14 +226,15 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     if (a->bias)
         emit_bias(out, &c->in[MORE]);
     emit_fused(out, f);
-    mgx_str_put(out, gpu_text_cache_attention);
+    mgx_str_put(out, gpu_text_cache_common);
+    mgx_str_put(out, d->units ? gpu_text_cache_units : gpu_text_cache_attention);
 }
 
 bool gpu_cache_attention_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                               const struct gpu_cache_before *before)
 {
     struct division d;
-    if (!divide(&d, gpu_machine(c->machine)->device, c->ins))
+    if (!divide(&d, gpu_machine(c->machine)->device, c->ins) || d.blocks > 1)
         return false;
     emit(out, c, &d, before);
     return true;
@@ -219,14 +275,20 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     describe(g, c);
     emit(&text, c, &d, NULL);
     const int64_t rows = mgx_shape_elements(c->out) / c->out->lens[3];
-    c->workspace = mgx_align64((size_t)(rows * d.parts * (c->out->lens[3] + 2)) * sizeof(float));
-    c->detail = "keys in parts";
+    if (!(d.units && d.parts == 1))
+        c->workspace =
+            mgx_align64((size_t)(rows * d.parts * (c->out->lens[3] + 2)) * sizeof(float));
+    g->direct = d.units && d.parts == 1;
+    c->detail = !d.units       ? "keys in parts"
+                : d.parts == 1 ? "matrix units, rows in blocks"
+                               : "matrix units, keys in parts";
     c->flops = 2.0 * (double)rows * (double)g->keys * (double)(c->in[Q].lens[3] + c->out->lens[3]);
     g->last = gpu_launch_for(mgx_shape_elements(c->out));
     g->last.dependent = gpu_machine(c->machine)->device->properties.features & GPU_DEPENDENT;
-    const struct gpu_launch how = {
-        .grid = {(unsigned)d.parts, (unsigned)c->in[K].lens[1], (unsigned)c->in[Q].lens[0]},
-        .block = {(unsigned)d.threads, 1, 1}};
+    const struct gpu_launch how = {.grid = {(unsigned)(d.parts * d.blocks),
+                                            (unsigned)c->in[K].lens[1], (unsigned)c->in[Q].lens[0]},
+                                   .block = {(unsigned)d.threads, 1, 1},
+                                   .shared = d.shared};
     return gpu_take_call(c, &g->call, &text, &how, NULL, c->in_count);
 }
 
@@ -244,11 +306,12 @@ enum mgx_status gpu_cached_launch(const struct gpu_cached *g, const struct gpu_c
 {
     enum { MOST_ARGS = 24 };
     struct gpu_device *d = gpu_machine(machine)->device;
-    void *const *first[] = {&a->work, &a->q, &a->k, &a->v, &a->ends, &a->bias},
+    void *const *first[] =
+        {g->direct ? &a->out : &a->work, &a->q, &a->k, &a->v, &a->ends, &a->bias, &a->sink},
                 *const * more[] = {&a->new_k, &a->new_v, &a->cosines, &a->sines, &a->at};
     struct gpu_arg list[MOST_ARGS];
     int count = 0;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         count = put_address(list, count, first[i]);
     list[count++] = (struct gpu_arg){&g->keys, sizeof g->keys, false};
     for (int i = 0; i < 6; i++)
@@ -261,6 +324,8 @@ enum mgx_status gpu_cached_launch(const struct gpu_cached *g, const struct gpu_c
                                    {&a->sink, sizeof(void *), true}};
     void *stream = gpu_queue_stream(queue);
     TRY(d->api->launch(d, stream, g->call.kernel, &g->call.how, list, count, diag));
+    if (g->direct)
+        return MGX_OK;
     return d->api->launch(d, stream, g->join, &g->last, join, (int)(sizeof join / sizeof *join),
                           diag);
 }
@@ -282,7 +347,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 
 enum mgx_status gpu_cached_find(struct gpu_cached *g, struct mgx_diag *diag)
 {
-    TRY(gpu_unit_kernel(g->call.unit, "part", 0, &g->call.kernel, diag));
+    TRY(gpu_unit_kernel(g->call.unit, "part", g->call.how.shared, &g->call.kernel, diag));
     return gpu_unit_kernel(g->call.unit, "join", 0, &g->join, diag);
 }
 

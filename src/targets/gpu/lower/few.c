@@ -18,8 +18,8 @@
 
 enum { KEY = 9 };
 
-struct call {              // state of a step
-    struct gpu_call base;  // first: its unit and its kernel
+struct call {             // state of a step
+    struct gpu_call base; // first: its unit and its kernel
     struct gpu_few f;
     void *packed[GPU_FEW_PARTS]; // on the card
 };
@@ -128,9 +128,15 @@ static void make_key(const struct gpu_few_weights *w, int part, int64_t desc[KEY
                      struct mgx_plan_key *key)
 {
     const struct mgx_shape *s = &w->values.shape;
-    const int64_t all[KEY] = {w->n,     w->k, w->bits,
-                                      w->block, part, w->units && w->blocks,
-                                      w->row,   s->strides[s->rank - 2], s->strides[s->rank - 1]};
+    const int64_t all[KEY] = {w->n,
+                              w->k,
+                              w->bits,
+                              w->block,
+                              part,
+                              w->units && w->blocks,
+                              w->row,
+                              s->strides[s->rank - 2],
+                              s->strides[s->rank - 1]};
     memcpy(desc, all, sizeof all);
     *key = (struct mgx_plan_key){.kernel = "gpu few",
                                  .source = {w->blocks ? w->source[part]->data : w->values.data},
@@ -139,8 +145,8 @@ static void make_key(const struct gpu_few_weights *w, int part, int64_t desc[KEY
 }
 
 // At once, so that what other plans find is complete.
-static enum mgx_status bring(struct mgx_plan_store *store, const struct gpu_few_weights *w, int part,
-                             void *to, struct mgx_diag *diag)
+static enum mgx_status bring(struct mgx_plan_store *store, const struct gpu_few_weights *w,
+                             int part, void *to, struct mgx_diag *diag)
 {
     const struct mgx_memory *memory = store->machine->memory;
     struct mgx_queue *queue = memory->queue_create(memory);

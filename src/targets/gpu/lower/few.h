@@ -5,21 +5,21 @@
 
 #include "targets/gpu/lower/product.h"
 
-enum { GPU_FEW_ROWS = 16 };                      // most rows
+enum { GPU_FEW_ROWS = 16 };                                     // most rows
 enum { GPU_FEW_W, GPU_FEW_SCALE, GPU_FEW_ZERO, GPU_FEW_PARTS }; // what weights are made of
 
 // Weights as the model has them, and as they are packed.
 struct gpu_few_weights {
-    int bits;                            // 32 or 16: values as they are; else numbers with scales
-    int64_t n, k;                        // columns of the product, depth
-    struct mgx_tensor values;            // as they are: the product's right operand
-    const struct mgx_ins *blocks;        // numbers: dequantize_blocks; NULL
+    int bits;                     // 32 or 16: values as they are; else numbers with scales
+    int64_t n, k;                 // columns of the product, depth
+    struct mgx_tensor values;     // as they are: the product's right operand
+    const struct mgx_ins *blocks; // numbers: dequantize_blocks; NULL
     const struct mgx_tensor *source[GPU_FEW_PARTS]; // its inputs; the last may be NULL
-    int64_t block, blocks_of_row;        // numbers with one scale; how many blocks a row has
-    bool units;                          // in the order of matrix units
-    bool zeros;                          // zero points are packed too
-    int64_t row;                         // as they are: from column to column, in values
-    size_t bytes[GPU_FEW_PARTS];         // packed
+    int64_t block, blocks_of_row; // numbers with one scale; how many blocks a row has
+    bool units;                   // in the order of matrix units
+    bool zeros;                   // zero points are packed too
+    int64_t row;                  // as they are: from column to column, in values
+    size_t bytes[GPU_FEW_PARTS];  // packed
 };
 
 struct gpu_few {
