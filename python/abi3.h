@@ -209,6 +209,7 @@ PyAPI_FUNC(PyObject *) PyLong_FromVoidPtr(void *p);
 PyAPI_FUNC(long) PyLong_AsLong(PyObject *o);
 PyAPI_FUNC(long long) PyLong_AsLongLong(PyObject *o);
 PyAPI_FUNC(unsigned long) PyLong_AsUnsignedLong(PyObject *o);
+PyAPI_FUNC(unsigned long long) PyLong_AsUnsignedLongLong(PyObject *o);
 PyAPI_FUNC(size_t) PyLong_AsSize_t(PyObject *o);
 PyAPI_FUNC(void *) PyLong_AsVoidPtr(PyObject *o);
 PyAPI_FUNC(PyObject *) PyFloat_FromDouble(double v);

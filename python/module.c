@@ -47,7 +47,9 @@ static int add_types(PyObject *module)
                    (py.target = py_make_target_type(module)) && (py.op = py_make_op_type(module)) &&
                    (py.macro = py_make_macro_type(module)) &&
                    (py.program = py_make_program_type(module)) &&
-                   (py.module = py_make_module_type(module)) && (py.ins = py_make_ins_type(module))
+                   (py.module = py_make_module_type(module)) &&
+                   (py.ins = py_make_ins_type(module)) &&
+                   (py.generator = py_make_generator_type(module))
                ? 0
                : -1;
 }

@@ -44,6 +44,10 @@ struct py_macro {
     PyObject *given; // dict of the options that were given
 };
 
+struct py_generator {
+    PyObject_HEAD migraphx_generator_t handle;
+};
+
 struct py_program {
     PyObject_HEAD migraphx_program_t handle;
     // For reshape, NULL until known: (function, args, kwargs) it was parsed with, (args, kwargs) of
@@ -68,6 +72,7 @@ struct py_ins {
 // The types, made when the module is imported.
 struct py_types {
     PyObject *shape, *dim, *argument, *target, *op, *macro, *program, *module, *ins;
+    PyObject *generator;
     PyObject *type_t, *pooling_mode, *rnn_direction; // enumerations
     PyObject *loads;                                 // json.loads
     PyObject *results, *names; // the list that run gives, and the name of its attribute
@@ -84,6 +89,7 @@ PyObject *py_make_macro_type(PyObject *module);
 PyObject *py_make_program_type(PyObject *module);
 PyObject *py_make_module_type(PyObject *module);
 PyObject *py_make_ins_type(PyObject *module);
+PyObject *py_make_generator_type(PyObject *module);
 PyObject *py_make_enum(const char *name, const char *qualname, const char *doc, PyObject *members);
 
 // --- helpers ---

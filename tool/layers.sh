@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The dependency law: base < ir < op < pass < {import < {onnx, tf}, quant, format, plan < targets} < api < {driver, python}.
+# The dependency law: base < ir < op < pass < {import < {onnx, tf}, quant, format, plan < targets} < generate < api <
+# {driver, python}.
 # An include points to the left or inside its own folder; folders include each other in no circle; targets never
 # include each other; only src/api sees include/migraphx/, and driver and python see nothing else; only src/api reads
 # the environment; the library neither prints nor exits.
@@ -21,11 +22,12 @@ allowed() { # what a folder of src may include
     format) echo base ir op format ;;
     plan) echo base ir op pass plan ;;
     targets) echo base ir op pass plan targets ;;
-    api) echo base ir op pass import onnx tf quant format plan targets api migraphx ;;
+    generate) echo base ir op format plan targets generate ;;
+    api) echo base ir op pass import onnx tf quant format plan targets generate api migraphx ;;
     esac
 }
 
-for dir in base ir op pass import onnx tf quant format plan targets api; do
+for dir in base ir op pass import onnx tf quant format plan targets generate api; do
     [ -d "src/$dir" ] || continue
     may=$(allowed $dir)
     grep -rnE '^ *# *include "' "src/$dir" | while IFS= read -r line; do

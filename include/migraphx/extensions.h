@@ -598,6 +598,162 @@ migraphx_quantization_error(double *relative, double *top, const_migraphx_progra
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_int4_weights(migraphx_program_t program,
                                                                  size_t block, bool symmetric);
 
+// --- generating text ---
+// A model that continues a text, token by token. Its caches stay between calls, so a second turn
+// costs its own tokens alone:
+//
+//     migraphx_generator_load(&generator, "folder", NULL);
+//     migraphx_generator_add(&text, generator);
+//     migraphx_generator_append(generator, text, prompt, prompt_size);
+//     do {
+//         migraphx_generator_next(&token, generator, &text, 1);
+//         migraphx_generator_is_end(&ends, generator, token);
+//     } while (!ends);
+//
+// Tokens are numbers; text is the caller's (Python's migraphx.generate has tokenizers). Calls on one
+// generator take turns, from whatever threads; migraphx_generator_share makes one for each thread.
+// A call that fails or is cancelled (migraphx_cancellation) leaves the tokens of every text as they
+// were, and can be made again. docs/generation.md says what models and folders it takes.
+
+// What a generator is made with.
+typedef struct migraphx_generator_options *migraphx_generator_options_t;
+typedef const struct migraphx_generator_options *const_migraphx_generator_options_t;
+// Makes the default options: target "cpu", names guessed.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_generator_options_create(migraphx_generator_options_t *out);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_generator_options_destroy(migraphx_generator_options_t generator_options);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_assign_to(
+    migraphx_generator_options_t output, const_migraphx_generator_options_t input);
+// Chooses the target by its name; "cpu" is the default.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_set_target(
+    migraphx_generator_options_t generator_options, const char *name);
+// Sets how the model is compiled; the options are copied, NULL stands for the defaults.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_generator_options_set_compile_options(migraphx_generator_options_t generator_options,
+                                               const_migraphx_compile_options_t compile_options);
+// Sets the most tokens that a text may have; 0, the default, stands for what the folder says, and no
+// limit where it says nothing.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_set_context(
+    migraphx_generator_options_t generator_options, size_t value);
+// Names the input or result of a role: "tokens", "mask", "positions", "lengths", "total", "logits".
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_set_name(
+    migraphx_generator_options_t generator_options, const char *role, const char *name);
+// Names an input that takes what a run gave as that result; "%d" in both stands for every layer.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_add_state(
+    migraphx_generator_options_t generator_options, const char *past, const char *present);
+// Adds a token that ends an answer.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_generator_options_add_end(migraphx_generator_options_t generator_options, int64_t token);
+
+// How the next token is chosen; docs/generation.md defines it step by step.
+typedef struct migraphx_sampling *migraphx_sampling_t;
+typedef const struct migraphx_sampling *const_migraphx_sampling_t;
+// Makes the plainest way: always the token with the highest score.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_sampling_create(migraphx_sampling_t *out);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_sampling_destroy(migraphx_sampling_t sampling);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_sampling_assign_to(migraphx_sampling_t output,
+                                                              const_migraphx_sampling_t input);
+// Sets what scores are divided by before one is drawn; 0, the default, takes the highest.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_sampling_set_temperature(migraphx_sampling_t sampling,
+                                                                    double value);
+// Leaves only so many tokens with the highest scores; 0, the default, leaves all.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_sampling_set_top_k(migraphx_sampling_t sampling,
+                                                              size_t value);
+// Leaves the fewest tokens that have this probability together; 1, the default, leaves all.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_sampling_set_top_p(migraphx_sampling_t sampling,
+                                                              double value);
+// Leaves tokens that have this share of the likeliest one's probability; 0, the default, leaves all.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_sampling_set_min_p(migraphx_sampling_t sampling,
+                                                              double value);
+// Makes tokens that the text has already less likely by this factor; 1, the default, does not.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_sampling_set_repetition_penalty(migraphx_sampling_t sampling, double value);
+// Sets what chance follows from: the same seed and text give the same token. 0 is the default.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_sampling_set_seed(migraphx_sampling_t sampling,
+                                                             uint64_t value);
+
+// A model and texts that it continues.
+typedef struct migraphx_generator *migraphx_generator_t;
+typedef const struct migraphx_generator *const_migraphx_generator_t;
+// Makes one from a program that was read with sizes left open and is not compiled; it stays the
+// caller's, as it was. `options` may be NULL.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_generator_create(migraphx_generator_t *out, const_migraphx_program_t program,
+                          const_migraphx_generator_options_t options);
+// Makes one from a folder as ONNX Runtime GenAI, Optimum and mobius write it. What it says yields to
+// `options`, which may be NULL.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_load(
+    migraphx_generator_t *out, const char *folder, const_migraphx_generator_options_t options);
+// Makes another one of the same model, for another thread: weights are shared, texts are its own.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_share(migraphx_generator_t *out,
+                                                           const_migraphx_generator_t generator);
+// Ends it with all its texts.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_destroy(migraphx_generator_t generator);
+// Writes how many tokens the model knows.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_generator_vocabulary(size_t *out, const_migraphx_generator_t generator);
+// Writes the most tokens that a text may have; 0: no limit is known.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_context(size_t *out,
+                                                             const_migraphx_generator_t generator);
+// Writes whether a token ends an answer.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_is_end(bool *out,
+                                                            const_migraphx_generator_t generator,
+                                                            int64_t token);
+// Makes a copy of how new texts choose their tokens, as the folder says.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_sampling(migraphx_sampling_t *out,
+                                                              const_migraphx_generator_t generator);
+
+// Begins a text without tokens; *text is its number until it is removed.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_add(size_t *text,
+                                                         migraphx_generator_t generator);
+// Begins a text with the first `size` tokens of another one, whose cache it shares.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_fork(size_t *text,
+                                                          migraphx_generator_t generator,
+                                                          size_t from, size_t size);
+// Ends a text.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_remove(migraphx_generator_t generator,
+                                                            size_t text);
+// Appends tokens; they are run when the next token or the scores are asked for.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_append(migraphx_generator_t generator,
+                                                            size_t text, const int64_t *tokens,
+                                                            size_t size);
+// Takes tokens back: the first `size` stay. What follows is as if the others had never been.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_rewind(migraphx_generator_t generator,
+                                                            size_t text, size_t size);
+// Writes how many tokens the text has.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_size(size_t *out,
+                                                          migraphx_generator_t generator,
+                                                          size_t text);
+// Writes its first `size` tokens.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_tokens(int64_t *out,
+                                                            migraphx_generator_t generator,
+                                                            size_t text, size_t size);
+// Sets how its next tokens are chosen; the settings are copied.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_set_sampling(
+    migraphx_generator_t generator, size_t text, const_migraphx_sampling_t sampling);
+// Sets what is added to the scores of its next tokens, a value for every token of the vocabulary,
+// copied; minus infinity forbids one. NULL: nothing is added.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_set_bias(migraphx_generator_t generator,
+                                                              size_t text, const float *values,
+                                                              size_t size);
+// Chooses the next token of each of these texts and appends it: tokens[i] is that of texts[i]. They
+// run together where the model can; either all get a token or none.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_next(int64_t *tokens,
+                                                          migraphx_generator_t generator,
+                                                          const size_t *texts, size_t size);
+// Writes the scores of what may follow the text, as the model gives them, `size` of them: as many as
+// the vocabulary.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_logits(float *out,
+                                                            migraphx_generator_t generator,
+                                                            size_t text, size_t size);
+// Writes a number by its name: "prompt_tokens", "prompt_seconds", "answer_tokens",
+// "answer_seconds" and "runs" of what was done so far, "weight_bytes" and "state_bytes" of what is
+// held.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_statistic(double *out,
+                                                               migraphx_generator_t generator,
+                                                               const char *name);
+
 // --- options ---
 
 // Sets how many threads a run uses; 0, the default, stands for as many as the process may use.

@@ -90,7 +90,7 @@ class Sequence:
         bare = kind.replace("const ", "").replace("*const", "*").replace(" ", "")
         if bare in ("size_t*", "int64_t*"):
             return self.array(ctypes.c_size_t, lambda: self.r.randrange(5))
-        if bare in ("double*", "bool*", "migraphx_shape_datatype_t*"):
+        if bare in ("double*", "float*", "bool*", "migraphx_shape_datatype_t*"):
             return self.array(ctypes.c_double, lambda: self.r.random())
         if bare == "char**":
             return self.array(ctypes.c_char_p, lambda: b"n" * 64 if self.r.random() < 0.2 else self.word().ljust(16, b"."))

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: MIT
+// Generating text: options, sampling, and generators over src/generate.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "generate/config.h"
+#include "generate/generator.h"
+
+enum { OPTION_LIST = 64 };
+
+struct migraphx_generator_options {
+    struct mgx_arena arena;
+    const struct mgx_target *target;
+    migraphx_compile_options_t compile; // NULL: the defaults
+    size_t context;
+    struct mgx_role_names names; // texts in the arena
+    struct mgx_state_names states[OPTION_LIST];
+    int64_t ends[OPTION_LIST];
+    int end_count;
+};
+
+struct migraphx_sampling {
+    struct mgx_sampling value;
+};
+
+// --- options ---
+
+static void generator_options_fini(struct migraphx_generator_options *o)
+{
+    mgx_arena_fini(&o->arena);
+    migraphx_compile_options_destroy(o->compile);
+}
+
+static enum mgx_status copy_compile(migraphx_compile_options_t *out,
+                                    const_migraphx_compile_options_t in, struct mgx_diag *diag)
+{
+    migraphx_compile_options_t copy = NULL;
+    if (in && (migraphx_compile_options_create(&copy) != migraphx_status_success ||
+               migraphx_compile_options_assign_to(copy, in) != migraphx_status_success)) {
+        migraphx_compile_options_destroy(copy);
+        return mgx_fail_memory(diag);
+    }
+    *out = copy;
+    return MGX_OK;
+}
+
+static enum mgx_status generator_options_copy(struct migraphx_generator_options *out,
+                                              const struct migraphx_generator_options *in,
+                                              struct mgx_diag *diag)
+{
+    *out = *in;
+    out->compile = NULL;
+    mgx_arena_init(&out->arena);
+    const char **names[] = {&out->names.tokens,  &out->names.mask,  &out->names.positions,
+                            &out->names.lengths, &out->names.total, &out->names.logits};
+    for (int i = 0; i < MGX_COUNT(names); i++)
+        *names[i] = mgx_arena_strdup(&out->arena, *names[i]);
+    for (int i = 0; i < in->names.state_count; i++) {
+        out->states[i].past = mgx_arena_strdup(&out->arena, in->states[i].past);
+        out->states[i].present = mgx_arena_strdup(&out->arena, in->states[i].present);
+    }
+    out->names.states = NULL; // set where they are used: a handle holds no pointers into itself
+    enum mgx_status status = out->arena.failed ? mgx_fail_memory(diag) : MGX_OK;
+    if (status == MGX_OK)
+        status = copy_compile(&out->compile, in->compile, diag);
+    if (status != MGX_OK)
+        generator_options_fini(out);
+    return status;
+}
+
+API_HANDLE(generator_options)
+
+migraphx_status migraphx_generator_options_create(migraphx_generator_options_t *out)
+{
+    API_NEED(out);
+    API_DIAG(diag);
+    struct migraphx_generator_options *o = API_NEW(struct migraphx_generator_options);
+    if (!o)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    mgx_arena_init(&o->arena);
+    o->target = mgx_target_find("cpu");
+    *out = o;
+    return migraphx_status_success;
+}
+
+migraphx_status
+migraphx_generator_options_set_target(migraphx_generator_options_t generator_options,
+                                      const char *name)
+{
+    API_NEED(generator_options);
+    API_NEED(name);
+    const struct mgx_target *target = mgx_target_find(name);
+    if (!target)
+        return mgx_api_bad("%s: there is no target \"%s\"", __func__, name);
+    generator_options->target = target;
+    return migraphx_status_success;
+}
+
+migraphx_status
+migraphx_generator_options_set_compile_options(migraphx_generator_options_t generator_options,
+                                               const_migraphx_compile_options_t compile_options)
+{
+    API_NEED(generator_options);
+    API_DIAG(diag);
+    migraphx_compile_options_t copy;
+    const enum mgx_status status = copy_compile(&copy, compile_options, &diag);
+    if (status == MGX_OK) {
+        migraphx_compile_options_destroy(generator_options->compile);
+        generator_options->compile = copy;
+    }
+    return mgx_api_leave(status, &diag);
+}
+
+migraphx_status
+migraphx_generator_options_set_context(migraphx_generator_options_t generator_options, size_t value)
+{
+    API_NEED(generator_options);
+    if (value > INT32_MAX)
+        return mgx_api_bad("%s: %zu tokens are too many", __func__, value);
+    generator_options->context = value;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_generator_options_set_name(migraphx_generator_options_t generator_options,
+                                                    const char *role, const char *name)
+{
+    API_NEED(generator_options);
+    API_NEED(role);
+    API_NEED(name);
+    API_DIAG(diag);
+    struct mgx_role_names *n = &generator_options->names;
+    const struct {
+        const char *role, **place;
+    } roles[] = {{"tokens", &n->tokens},   {"mask", &n->mask},   {"positions", &n->positions},
+                 {"lengths", &n->lengths}, {"total", &n->total}, {"logits", &n->logits}};
+    for (int i = 0; i < MGX_COUNT(roles); i++)
+        if (strcmp(roles[i].role, role) == 0) {
+            char *copy = mgx_arena_strdup(&generator_options->arena, name);
+            if (!copy)
+                return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+            *roles[i].place = copy;
+            return migraphx_status_success;
+        }
+    return mgx_api_bad("%s: there is no role \"%s\": they are tokens, mask, positions, lengths, "
+                       "total and logits",
+                       __func__, role);
+}
+
+migraphx_status migraphx_generator_options_add_state(migraphx_generator_options_t generator_options,
+                                                     const char *past, const char *present)
+{
+    API_NEED(generator_options);
+    API_NEED(past);
+    API_NEED(present);
+    API_DIAG(diag);
+    struct migraphx_generator_options *o = generator_options;
+    if (o->names.state_count == OPTION_LIST)
+        return mgx_api_bad("%s: more than %d states; \"%%d\" in a name stands for every layer",
+                           __func__, OPTION_LIST);
+    struct mgx_state_names *s = &o->states[o->names.state_count];
+    s->past = mgx_arena_strdup(&o->arena, past);
+    s->present = mgx_arena_strdup(&o->arena, present);
+    if (!s->past || !s->present)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    o->names.state_count++;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_generator_options_add_end(migraphx_generator_options_t generator_options,
+                                                   int64_t token)
+{
+    API_NEED(generator_options);
+    if (token < 0 || token > INT32_MAX)
+        return mgx_api_bad("%s: %lld is no token", __func__, (long long)token);
+    if (generator_options->end_count == OPTION_LIST)
+        return mgx_api_bad("%s: more than %d tokens", __func__, OPTION_LIST);
+    generator_options->ends[generator_options->end_count++] = token;
+    return migraphx_status_success;
+}
+
+// --- sampling ---
+
+static void sampling_fini(struct migraphx_sampling *sampling)
+{
+    (void)sampling;
+}
+
+static enum mgx_status sampling_copy(struct migraphx_sampling *out,
+                                     const struct migraphx_sampling *in, struct mgx_diag *diag)
+{
+    (void)diag;
+    *out = *in;
+    return MGX_OK;
+}
+
+API_HANDLE(sampling)
+
+static migraphx_status new_sampling(migraphx_sampling_t *out, struct mgx_sampling value)
+{
+    API_DIAG(diag);
+    struct migraphx_sampling *s = API_NEW(struct migraphx_sampling);
+    if (!s)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    s->value = value;
+    *out = s;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_sampling_create(migraphx_sampling_t *out)
+{
+    API_NEED(out);
+    return new_sampling(out, mgx_sampling_plain());
+}
+
+#define REAL(setter, member, good, range)                                                          \
+    migraphx_status migraphx_sampling_set_##setter(migraphx_sampling_t sampling, double value)     \
+    {                                                                                              \
+        API_NEED(sampling);                                                                        \
+        if (!(good))                                                                               \
+            return mgx_api_bad("%s: %g is not " range, __func__, value);                           \
+        sampling->value.member = value;                                                            \
+        return migraphx_status_success;                                                            \
+    }
+REAL(temperature, temperature, value >= 0 && value < INFINITY, "0 or more, and finite")
+REAL(top_p, top_p, value >= 0 && value <= 1, "from 0 to 1")
+REAL(min_p, min_p, value >= 0 && value <= 1, "from 0 to 1")
+REAL(repetition_penalty, repetition, value > 0 && value < INFINITY, "above 0, and finite")
+
+migraphx_status migraphx_sampling_set_top_k(migraphx_sampling_t sampling, size_t value)
+{
+    API_NEED(sampling);
+    sampling->value.top_k = value > INT32_MAX ? 0 : (int64_t)value;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_sampling_set_seed(migraphx_sampling_t sampling, uint64_t value)
+{
+    API_NEED(sampling);
+    sampling->value.seed = value;
+    return migraphx_status_success;
+}
+
+// --- making generators ---
+
+struct migraphx_generator {
+    struct mgx_generator *g;
+};
+
+// What the caller says counts more than what a folder says.
+static struct mgx_role_names names_of(const struct migraphx_generator_options *o,
+                                      const struct mgx_role_names *folder)
+{
+    struct mgx_role_names n = *folder;
+    if (!o)
+        return n;
+    const char *const own[] = {o->names.tokens,  o->names.mask,  o->names.positions,
+                               o->names.lengths, o->names.total, o->names.logits};
+    const char **const all[] = {&n.tokens, &n.mask, &n.positions, &n.lengths, &n.total, &n.logits};
+    for (int i = 0; i < MGX_COUNT(own); i++)
+        *all[i] = own[i] ? own[i] : *all[i];
+    if (o->names.state_count) {
+        n.states = o->states;
+        n.state_count = o->names.state_count;
+    }
+    return n;
+}
+
+static enum mgx_status read_ends(struct mgx_generator_model *m,
+                                 const struct migraphx_generator_options *o,
+                                 const struct mgx_generate_config *config, struct mgx_diag *diag)
+{
+    const int own = o ? o->end_count : 0;
+    int64_t *ends = MGX_NEW_ARRAY(&m->arena, int64_t, config->end_count + own + 1);
+    if (!ends)
+        return mgx_fail_memory(diag);
+    for (int i = 0; i < config->end_count; i++)
+        ends[m->end_count++] = config->ends[i];
+    for (int i = 0; i < own; i++)
+        ends[m->end_count++] = o->ends[i];
+    m->ends = ends;
+    return MGX_OK;
+}
+
+// The program becomes the model's, also on failure.
+static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_program *take,
+                                  const struct migraphx_generator_options *o,
+                                  const struct mgx_generate_config *config, struct mgx_diag *diag)
+{
+    const struct mgx_role_names names = names_of(o, &config->names);
+    m->program = take;
+    TRY(mgx_roles_find(&m->roles, m->program, &names, &m->arena, diag));
+    m->roles.words = m->roles.words ? m->roles.words : config->words;
+    if (!m->roles.words || m->roles.words > INT32_MAX)
+        return mgx_fail(diag, MGX_INVALID, "the model has %lld tokens: a number should be known",
+                        (long long)m->roles.words);
+    m->context = o && o->context ? (int64_t)o->context : config->context;
+    m->sampling = config->sampling;
+    TRY(read_ends(m, o, config, diag));
+    return mgx_api_compile(m->program, o ? o->target : mgx_target_find("cpu"),
+                           o ? o->compile : NULL, diag);
+}
+
+static enum mgx_status new_generator(migraphx_generator_t *out, struct mgx_generator_model *m,
+                                     struct mgx_diag *diag)
+{
+    struct migraphx_generator *handle = API_NEW(struct migraphx_generator);
+    if (!handle)
+        return mgx_fail_memory(diag);
+    const enum mgx_status status = mgx_generator_create(&handle->g, m, diag);
+    if (status != MGX_OK)
+        free(handle);
+    else
+        *out = handle;
+    return status;
+}
+
+static enum mgx_status make_generator(migraphx_generator_t *out, struct mgx_program *take,
+                                      const struct migraphx_generator_options *o,
+                                      const struct mgx_generate_config *config,
+                                      struct mgx_diag *diag)
+{
+    struct mgx_generator_model *m = mgx_generator_model_create();
+    if (!m) {
+        mgx_program_destroy(take);
+        return mgx_fail_memory(diag);
+    }
+    enum mgx_status status = fill_model(m, take, o, config, diag);
+    if (status == MGX_OK)
+        status = new_generator(out, m, diag);
+    mgx_generator_model_release(m);
+    return status;
+}
+
+migraphx_status migraphx_generator_create(migraphx_generator_t *out,
+                                          const_migraphx_program_t program,
+                                          const_migraphx_generator_options_t options)
+{
+    API_NEED(out);
+    API_NEED_UNCOMPILED(program);
+    API_DIAG(diag);
+    const struct mgx_generate_config none = {.sampling = mgx_sampling_plain()};
+    struct mgx_program *copy = NULL;
+    enum mgx_status status = mgx_api_prove(program->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_program_clone(&copy, program->p, &diag);
+    if (status == MGX_OK)
+        status = make_generator(out, copy, options, &none, &diag);
+    return mgx_api_leave(status, &diag);
+}
+
+static enum mgx_status load(migraphx_generator_t *out, const char *folder,
+                            const struct migraphx_generator_options *o, struct mgx_arena *arena,
+                            struct mgx_diag *diag)
+{
+    const struct mgx_onnx_options reading = {.dynamic_dims = true};
+    struct mgx_generate_config config;
+    struct mgx_program *p;
+    TRY(mgx_generate_config_read(&config, folder, arena, diag));
+    TRY(mgx_onnx_import_file(&p, config.model, &reading, diag));
+    const enum mgx_status status = make_generator(out, p, o, &config, diag);
+    mgx_where(diag, "%s", folder);
+    return status;
+}
+
+migraphx_status migraphx_generator_load(migraphx_generator_t *out, const char *folder,
+                                        const_migraphx_generator_options_t options)
+{
+    API_NEED(out);
+    API_NEED(folder);
+    API_DIAG(diag);
+    struct mgx_arena arena;
+    mgx_arena_init(&arena);
+    const enum mgx_status status = load(out, folder, options, &arena, &diag);
+    mgx_arena_fini(&arena);
+    return mgx_api_leave(status, &diag);
+}
+
+migraphx_status migraphx_generator_share(migraphx_generator_t *out,
+                                         const_migraphx_generator_t generator)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(new_generator(out, mgx_generator_model_of(generator->g), &diag), &diag);
+}
+
+migraphx_status migraphx_generator_destroy(migraphx_generator_t generator)
+{
+    if (generator)
+        mgx_generator_destroy(generator->g);
+    free(generator);
+    return migraphx_status_success;
+}
+
+// --- what the model says ---
+
+migraphx_status migraphx_generator_vocabulary(size_t *out, const_migraphx_generator_t generator)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    *out = (size_t)mgx_generator_model_of(generator->g)->roles.words;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_generator_context(size_t *out, const_migraphx_generator_t generator)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    *out = (size_t)mgx_generator_model_of(generator->g)->context;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_generator_is_end(bool *out, const_migraphx_generator_t generator,
+                                          int64_t token)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    const struct mgx_generator_model *m = mgx_generator_model_of(generator->g);
+    *out = false;
+    for (int i = 0; i < m->end_count; i++)
+        *out |= m->ends[i] == token;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_generator_sampling(migraphx_sampling_t *out,
+                                            const_migraphx_generator_t generator)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    return new_sampling(out, mgx_generator_model_of(generator->g)->sampling);
+}
+
+// --- texts ---
+
+migraphx_status migraphx_generator_add(size_t *text, migraphx_generator_t generator)
+{
+    API_NEED(text);
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_add(generator->g, text, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_fork(size_t *text, migraphx_generator_t generator, size_t from,
+                                        size_t size)
+{
+    API_NEED(text);
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_fork(generator->g, from, size, text, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_remove(migraphx_generator_t generator, size_t text)
+{
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_remove(generator->g, text, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_append(migraphx_generator_t generator, size_t text,
+                                          const int64_t *tokens, size_t size)
+{
+    API_NEED(generator);
+    if (size)
+        API_NEED(tokens);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_append(generator->g, text, tokens, size, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_rewind(migraphx_generator_t generator, size_t text, size_t size)
+{
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_rewind(generator->g, text, size, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_size(size_t *out, migraphx_generator_t generator, size_t text)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_size(generator->g, text, out, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_tokens(int64_t *out, migraphx_generator_t generator, size_t text,
+                                          size_t size)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_tokens(generator->g, text, out, size, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_set_sampling(migraphx_generator_t generator, size_t text,
+                                                const_migraphx_sampling_t sampling)
+{
+    API_NEED(generator);
+    API_NEED(sampling);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_set_sampling(generator->g, text, &sampling->value, &diag),
+                         &diag);
+}
+
+migraphx_status migraphx_generator_set_bias(migraphx_generator_t generator, size_t text,
+                                            const float *values, size_t size)
+{
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_set_bias(generator->g, text, values, size, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_next(int64_t *tokens, migraphx_generator_t generator,
+                                        const size_t *texts, size_t size)
+{
+    API_NEED(tokens);
+    API_NEED(generator);
+    API_NEED(texts);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_next(generator->g, texts, size, tokens, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_logits(float *out, migraphx_generator_t generator, size_t text,
+                                          size_t size)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_logits(generator->g, text, out, size, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_statistic(double *out, migraphx_generator_t generator,
+                                             const char *name)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    API_NEED(name);
+    struct mgx_generator_statistics s;
+    mgx_generator_statistics_of(generator->g, &s);
+    const struct {
+        const char *name;
+        double value;
+    } all[] = {{"prompt_tokens", s.prompt_tokens},
+               {"prompt_seconds", s.prompt_seconds},
+               {"answer_tokens", s.answer_tokens},
+               {"answer_seconds", s.answer_seconds},
+               {"runs", s.runs},
+               {"weight_bytes", s.weight_bytes},
+               {"state_bytes", s.state_bytes}};
+    for (int i = 0; i < MGX_COUNT(all); i++)
+        if (strcmp(all[i].name, name) == 0) {
+            *out = all[i].value;
+            return migraphx_status_success;
+        }
+    return mgx_api_bad("%s: there is no statistic \"%s\"", __func__, name);
+}

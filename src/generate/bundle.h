@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The values that one run left for the next: caches and states, a row for each lane of the run.
+//
+// Holds: a bundle never changes after it was made, and lives until its last holder lets go. Caches
+// with room have `room` rows for tokens, growing ones as many as the lane has tokens; bundles of
+// models with growing caches have one row. Cost: sharing O(1), making one from rows of others O(bytes).
+#pragma once
+
+#include "generate/roles.h"
+
+struct mgx_bundle {
+    int holders;
+    int64_t rows, room;
+    struct mgx_bundle **all; // the list of those that live, for counting bytes
+    struct mgx_bundle *next, *prev;
+    int count;
+    struct mgx_tensor values[]; // in the order of roles->carried
+};
+
+// Where a row of a lane lies; bundle NULL: nowhere, the lane has no tokens.
+struct mgx_place {
+    struct mgx_bundle *bundle;
+    int64_t row, length;
+};
+
+// Empty, to be filled by the caller.
+struct mgx_bundle *mgx_bundle_create(struct mgx_bundle **all, int count, int64_t rows,
+                                     int64_t room);            // NULL when out of memory
+struct mgx_bundle *mgx_bundle_hold(struct mgx_bundle *bundle); // NULL is allowed in both
+void mgx_bundle_release(struct mgx_bundle *bundle);
+
+// Rows of several places, copied into one bundle with this room; a place without tokens gives zeros.
+enum mgx_status mgx_bundle_gather(struct mgx_bundle **out, struct mgx_bundle **all,
+                                  const struct mgx_roles *roles, const struct mgx_place *places,
+                                  int64_t count, int64_t room, struct mgx_diag *diag) MGX_NODISCARD;
+// The first `length` tokens of a bundle of one row, whose growing caches become shorter views.
+enum mgx_status mgx_bundle_shorten(struct mgx_bundle **out, const struct mgx_bundle *bundle,
+                                   const struct mgx_roles *roles, int64_t length,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+size_t mgx_bundles_bytes(const struct mgx_bundle *all);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Texts that a model continues, token by token.
+//
+// A generator has texts, known by numbers; a text has its tokens, and a lane (state.h) that remembers
+// a beginning of them. Tokens behind it are pending: they run when scores are asked for, those of
+// many texts together where the model takes that.
+//
+//     tokens   p r o m p t a n s w
+//     lane     [remembered ] pending          rewind: a shorter text; the lane follows when it must
+//
+// Holds: what a caller sees of a text, its tokens, changes only when a call succeeds; what a call that
+// failed has remembered meanwhile stays, and is not done again. Calls on one generator take turns.
+// Cost of the next token: one run for all texts that need one, and a choice for each.
+#pragma once
+
+#include "generate/draw.h"
+#include "generate/roles.h"
+
+// What generators of one model share; counted.
+struct mgx_generator_model {
+    struct mgx_program *program; // compiled
+    struct mgx_roles roles;
+    struct mgx_arena arena; // of roles and ends
+    const int64_t *ends;    // tokens that end an answer
+    int end_count;
+    int64_t context;              // most tokens of a text; 0: no limit
+    struct mgx_sampling sampling; // of new texts
+    _Atomic int holders;
+};
+struct mgx_generator_model *mgx_generator_model_create(void); // NULL when out of memory
+void mgx_generator_model_release(struct mgx_generator_model *model);
+
+struct mgx_generator;
+
+// Holds the model.
+enum mgx_status mgx_generator_create(struct mgx_generator **out, struct mgx_generator_model *model,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_generator_destroy(struct mgx_generator *g);
+struct mgx_generator_model *mgx_generator_model_of(const struct mgx_generator *g); // borrowed
+
+// --- texts ---
+enum mgx_status mgx_generator_add(struct mgx_generator *g, size_t *text,
+                                  struct mgx_diag *diag) MGX_NODISCARD;
+// A new one with the first `size` tokens of another, and with what is remembered of them.
+enum mgx_status mgx_generator_fork(struct mgx_generator *g, size_t from, size_t size, size_t *text,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_generator_remove(struct mgx_generator *g, size_t text,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_generator_append(struct mgx_generator *g, size_t text, const int64_t *tokens,
+                                     size_t size, struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_generator_rewind(struct mgx_generator *g, size_t text, size_t size,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_generator_size(struct mgx_generator *g, size_t text, size_t *size,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+// The first `size` tokens.
+enum mgx_status mgx_generator_tokens(struct mgx_generator *g, size_t text, int64_t *out,
+                                     size_t size, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- choosing ---
+enum mgx_status mgx_generator_set_sampling(struct mgx_generator *g, size_t text,
+                                           const struct mgx_sampling *sampling,
+                                           struct mgx_diag *diag) MGX_NODISCARD;
+// Added to the scores of every later token, a value for each; NULL: none.
+enum mgx_status mgx_generator_set_bias(struct mgx_generator *g, size_t text, const float *bias,
+                                       size_t size, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- running ---
+// The next token of each, which is appended to it.
+enum mgx_status mgx_generator_next(struct mgx_generator *g, const size_t *texts, size_t count,
+                                   int64_t *tokens, struct mgx_diag *diag) MGX_NODISCARD;
+// The scores behind the last token.
+enum mgx_status mgx_generator_logits(struct mgx_generator *g, size_t text, float *out, size_t size,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+
+// What has been done so far, and what it holds.
+struct mgx_generator_statistics {
+    double prompt_tokens, prompt_seconds; // in runs with tokens that the caller gave
+    double answer_tokens, answer_seconds; // in runs with chosen tokens alone
+    double runs, weight_bytes, state_bytes;
+};
+void mgx_generator_statistics_of(struct mgx_generator *g, struct mgx_generator_statistics *out);
