@@ -25,7 +25,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/deb/triggers "activate-noawait ldconfig\n")
 file(WRITE ${CMAKE_BINARY_DIR}/deb/shlibs "libmigraphx_c 3 migraphx (>= ${PROJECT_VERSION})\n")
 # what Python wrote beside the package's files
 file(WRITE ${CMAKE_BINARY_DIR}/deb/prerm
-     "#!/bin/sh\nset -e\nrm -rf /usr/lib/python3/dist-packages/onnx_migraphx/__pycache__\n")
+     "#!/bin/sh\nset -e\nrm -rf /usr/lib/python3/dist-packages/onnx_migraphx/__pycache__ /usr/lib/python3/dist-packages/migraphx_modules/__pycache__\n")
 file(CHMOD ${CMAKE_BINARY_DIR}/deb/prerm PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
      WORLD_READ WORLD_EXECUTE)
 set(control ${CMAKE_BINARY_DIR}/deb)

@@ -4,7 +4,7 @@
 set(usr ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/usr)
 set(python ${usr}/lib/python3/dist-packages)
 file(MAKE_DIRECTORY ${python})
-foreach(name migraphx.abi3.so migraphx.pyi onnx_migraphx)
+foreach(name migraphx.abi3.so migraphx.pyi onnx_migraphx migraphx_modules)
   if(EXISTS ${usr}/${CPACK_MGX_PYTHON_DIR}/${name})
     file(RENAME ${usr}/${CPACK_MGX_PYTHON_DIR}/${name} ${python}/${name})
   endif()

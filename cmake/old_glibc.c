@@ -153,6 +153,13 @@ char *dlerror(void)
     return old_dlerror();
 }
 
+int old_dladdr(const void *, Dl_info *);
+OLD(dladdr);
+int dladdr(const void *address, Dl_info *info)
+{
+    return old_dladdr(address, info);
+}
+
 // --- libc: functions that were not there at all ---
 
 void *reallocarray(void *memory, size_t count, size_t size)

@@ -2,6 +2,9 @@
 // The Python module migraphx: its description, and its beginning.
 #include "pymgx.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char description[] =
@@ -65,6 +68,27 @@ static int add_functions(PyObject *module)
     return 0;
 }
 
+// Modules written in Python (migraphx.generate) lie in a folder beside this one, which so is a package.
+static int add_path(PyObject *module)
+{
+    Dl_info own;
+    if (!dladdr(description, &own) || !own.dli_fname)
+        return 0; // nobody knows where: there are none then
+    const char *slash = strrchr(own.dli_fname, '/');
+    const int size = slash ? (int)(slash + 1 - own.dli_fname) : 0;
+    char *folder = NULL;
+    if (asprintf(&folder, "%.*smigraphx_modules", size, own.dli_fname) < 0)
+        return PyErr_NoMemory() ? 0 : -1;
+    PyObject *path = PyUnicode_DecodeFSDefault(folder), *list = path ? PyList_New(0) : NULL;
+    free(folder);
+    int status = list ? PyList_Append(list, path) : -1;
+    Py_XDECREF(path);
+    if (status == 0 && (status = PyModule_AddObject(module, "__path__", list)) == 0)
+        return 0;
+    Py_XDECREF(list);
+    return -1;
+}
+
 PyMODINIT_FUNC PyInit_migraphx(void); // called by name
 
 PyMODINIT_FUNC PyInit_migraphx(void)
@@ -74,7 +98,7 @@ PyMODINIT_FUNC PyInit_migraphx(void)
     const char *version = "";
     PyObject *module = PyModule_Create(&definition);
     migraphx_get_version(&version);
-    if (module && add_types(module) == 0 && add_functions(module) == 0 &&
+    if (module && add_types(module) == 0 && add_functions(module) == 0 && add_path(module) == 0 &&
         PyModule_AddStringConstant(module, "__version__", version) == 0)
         return module;
     Py_XDECREF(module);

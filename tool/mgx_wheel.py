@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Makes the Python wheel: what `pip install .` and `pip wheel .` call (PEP 517), from the standard library alone.
 
-The wheel is an installed prefix, taken apart: the module, its stubs and onnx_migraphx go where Python finds them, all
-the rest into the package migraphx_prefix beside them, where the module's run path expects the library. Its tag is read
+The wheel is an installed prefix, taken apart: the module, its stubs, its modules in Python and onnx_migraphx go where Python
+finds them, all the rest into the package migraphx_prefix beside them, where the module's run path expects the library. Its tag is read
 off the binaries: the newest glibc that one of them names.
 
     pip wheel .                                  builds in build-wheel/
@@ -23,7 +23,7 @@ import zipfile
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PREFIX = "migraphx_prefix"
-PYTHON_PARTS = ("migraphx.abi3.so", "migraphx.pyi", "onnx_migraphx")
+PYTHON_PARTS = ("migraphx.abi3.so", "migraphx.pyi", "onnx_migraphx", "migraphx_modules")
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the same tree gives the same file
 
 
@@ -43,6 +43,7 @@ def metadata():
             "Classifier: Programming Language :: C\n"
             "Classifier: Programming Language :: Python :: 3\n"
             "Provides-Extra: numpy\nRequires-Dist: numpy; extra == 'numpy'\n"
+            "Provides-Extra: text\nRequires-Dist: tokenizers; extra == 'text'\nRequires-Dist: jinja2; extra == 'text'\n"
             "Description-Content-Type: text/markdown\n\n") + readme
 
 

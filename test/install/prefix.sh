@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "${CMAKE:-cmake}" --install "$build" --prefix "$work/here" > "$work/log" || { cat "$work/log"; exit 1; }
-for file in include/migraphx/migraphx.hpp lib/libmigraphx_c.so.3 lib/migraphx.abi3.so lib/migraphx.pyi lib/onnx_migraphx/backend.py \
+for file in include/migraphx/migraphx.hpp lib/libmigraphx_c.so.3 lib/migraphx.abi3.so lib/migraphx.pyi lib/onnx_migraphx/backend.py lib/migraphx_modules/generate.py \
     lib/pkgconfig/migraphx.pc lib/cmake/migraphx/migraphx-config.cmake share/doc/migraphx/LICENSE \
     share/doc/migraphx/README.md share/doc/migraphx/docs/api.md share/doc/migraphx/examples/resnet50.c \
     share/man/man1/migraphx-driver.1 share/bash-completion/completions/migraphx-driver \

@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: MIT
+"""Text from a generative model's folder.
+
+    from migraphx.generate import Model
+
+    model = Model("folder")
+    for piece in model.generate("Once upon a time", max_tokens=100):
+        print(piece, end="", flush=True)
+    print(model.generate([{"role": "user", "content": "Which colours has a rainbow?"}], stream=False))
+
+The folder is one that ONNX Runtime GenAI's builder, Optimum or mobius writes: the model, genai_config.json or config.json,
+tokenizer.json and, for chats, a chat template. Text needs the packages tokenizers and jinja2 (pip install migraphx[text]);
+lists of tokens need neither. From a shell:
+
+    python3 -m migraphx.generate FOLDER --prompt "Once upon a time"
+
+Threads may share a model; their calls take turns. migraphx.generator is what lies beneath, docs/generation.md the whole story.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import migraphx
+
+__all__ = ["Answer", "Model"]
+
+CONFIG_BYTES = 1 << 26  # of a tokenizer's configuration
+KEPT = 4                # texts whose caches later prompts may go on from
+
+
+def _missing(package, error):
+    return RuntimeError(f"text needs the package {package} ({error}): pip install migraphx[text], or give tokens")
+
+
+def _read(folder, name):
+    """A small text file of the folder, or None."""
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        return None
+    if os.path.getsize(path) > CONFIG_BYTES:
+        raise RuntimeError(f"{path}: more than {CONFIG_BYTES} bytes")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _read_json(folder, name):
+    text = _read(folder, name)
+    try:
+        data = json.loads(text) if text is not None else {}
+    except (ValueError, RecursionError) as e:
+        raise RuntimeError(f"{os.path.join(folder, name)}: {e}") from None
+    return data if isinstance(data, dict) else {}
+
+
+class _Tokenizer:
+    """Text to tokens and back, and chats to text."""
+
+    def __init__(self, folder):
+        path = os.path.join(folder, "tokenizer.json")
+        if not os.path.isfile(path):
+            raise RuntimeError(f"{folder}: there is no tokenizer.json; give tokens instead of text")
+        try:
+            import tokenizers
+        except ImportError as e:
+            raise _missing("tokenizers", e) from None
+        try:
+            self.inner = tokenizers.Tokenizer.from_file(path)
+        except Exception as e:  # its errors are plain Exceptions
+            raise RuntimeError(f"{path}: {e}") from None
+        self.config = _read_json(folder, "tokenizer_config.json")
+        self.folder, self.renderer = folder, None
+
+    def special(self, name):
+        value = self.config.get(name)
+        return value.get("content", "") if isinstance(value, dict) else value if isinstance(value, str) else ""
+
+    def template(self):
+        """The chat template, as text."""
+        for name in ("chat_template.jinja", "chat_template.json"):
+            text = _read(self.folder, name)
+            if text is not None:
+                return text if name.endswith(".jinja") else _read_json(self.folder, name).get("chat_template")
+        found = self.config.get("chat_template")
+        if isinstance(found, list):  # several, by name
+            named = {t.get("name"): t.get("template") for t in found if isinstance(t, dict)}
+            found = named.get("default")
+        return found
+
+    def chat(self, messages, **more):
+        template = self.template()
+        if not isinstance(template, str):
+            raise RuntimeError(f"{self.folder}: there is no chat template; give text instead of messages")
+        if not self.renderer:
+            self.renderer = _Renderer()
+        values = {"messages": messages, "add_generation_prompt": True, "bos_token": self.special("bos_token"),
+                  "eos_token": self.special("eos_token"), "unk_token": self.special("unk_token"),
+                  "pad_token": self.special("pad_token"), **more}
+        return self.renderer.render(template, values)
+
+
+class _Renderer:
+    """Renders chat templates in a process of its own, with limits: a template is code out of a stranger's folder."""
+
+    SECONDS = 5
+
+    def __init__(self):
+        self.process, self.lock = None, threading.Lock()
+
+    def start(self):
+        if not sys.executable:
+            raise RuntimeError("chat templates are rendered by a Python process, and there is no interpreter to start")
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "render.py")
+        self.process = subprocess.Popen([sys.executable, "-B", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        encoding="utf-8")
+        self.ask({"path": sys.path})
+
+    def ask(self, request):
+        """One line there, one line back; the process is killed when it takes too long."""
+        process = self.process
+        timer = threading.Timer(self.SECONDS, process.kill)
+        timer.start()
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except OSError:
+            line = ""
+        finally:
+            timer.cancel()
+        if line.endswith("\n"):
+            return json.loads(line)
+        self.close()
+        raise RuntimeError(f"the chat template took more than {self.SECONDS} seconds, or more memory than it may have")
+
+    def render(self, template, values):
+        with self.lock:
+            if not self.process:
+                self.start()
+            try:
+                reply = self.ask({"template": template, "values": values})
+            except TypeError as e:
+                raise RuntimeError(f"messages for a chat template are lists, dicts, texts and numbers: {e}") from None
+        if reply.get("missing"):
+            raise _missing("jinja2", reply["missing"])
+        if "text" not in reply:
+            raise RuntimeError(f"chat template: {reply.get('error')}")
+        return reply["text"]
+
+    def close(self):
+        process, self.process = self.process, None
+        if process:
+            process.kill()
+            process.stdin.close()
+            process.stdout.close()
+            process.wait()
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # the interpreter may be ending
+            pass
+
+
+class _Decoder:
+    """Text of tokens as they come: what may still change is held back."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer, self.tokens, self.begin, self.done = tokenizer, [], 0, 0
+
+    def push(self, token):
+        self.tokens.append(token)
+        before = self.tokenizer.decode(self.tokens[self.begin:self.done])
+        after = self.tokenizer.decode(self.tokens[self.begin:])
+        if len(after) <= len(before) or after.endswith("\ufffd"):  # a character is not complete yet
+            return ""
+        self.begin, self.done = self.done, len(self.tokens)
+        return after[len(before):]
+
+    def rest(self):
+        before = self.tokenizer.decode(self.tokens[self.begin:self.done])
+        self.done = len(self.tokens)
+        return self.tokenizer.decode(self.tokens[self.begin:])[len(before):]
+
+
+class Answer:
+    """What a model writes, piece by piece: an iterator.
+
+    Nothing runs between two pieces, so whoever stops iterating stops the work; close() gives the text's place back at once, and
+    so does the end of a `with` block. `tokens` are those so far, `text` is their text, `ended` says why there are no more:
+    "end" (the model's token for it), "stop" (a text to stop at), "length", "context", or None.
+    """
+
+    def __init__(self, model, tokens, decoder, max_tokens, stop):
+        self.tokens, self.text, self.ended = [], "" if decoder else None, None
+        self._model, self._decoder, self._left, self._stop = model, decoder, max_tokens, [s for s in stop if s]
+        self._held, self._prompt = "", list(tokens)
+        self._number = model._take(self._prompt)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        while self._number is not None:
+            piece = self._step()
+            if piece:
+                return piece
+        if self._held:
+            piece, self._held = self._held, ""
+            return piece
+        raise StopIteration
+
+    def _step(self):
+        """One token; gives what may be shown."""
+        generator = self._model.generator
+        if self._left == 0:
+            return self._finish("length")
+        if generator.context and len(self._prompt) + len(self.tokens) >= generator.context:
+            return self._finish("context")
+        token, = generator.next([self._number])
+        return self._got(token)
+
+    def _got(self, token):
+        if self._model.generator.is_end(token):
+            return self._finish("end")
+        self.tokens.append(token)
+        self._left -= 1
+        if not self._decoder:
+            return [token]
+        return self._show(self._decoder.push(token))
+
+    def _show(self, piece):
+        self._held += piece
+        at = min((i for i in (self._held.find(s) for s in self._stop) if i >= 0), default=-1)
+        if at >= 0:
+            self._held = self._held[:at]
+            return self._finish("stop", False)
+        kept = max((n for s in self._stop for n in range(1, len(s)) if self._held.endswith(s[:n])), default=0)
+        shown, self._held = self._held[:len(self._held) - kept], self._held[len(self._held) - kept:]
+        self.text += shown
+        return shown
+
+    def _finish(self, why, rest=True):
+        self.ended = why
+        if self._decoder:
+            shown = self._held + (self._decoder.rest() if rest else "")
+            self._held = shown
+            self.text += shown
+        self.close()
+        return None
+
+    def close(self):
+        """Ends it. The model keeps the cache for a prompt that goes on from here."""
+        number, self._number = self._number, None
+        if number is not None:
+            self._model._give(number)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+        return False
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # of a model that is gone
+            pass
+
+
+class Model:
+    """A folder's model, ready to write.
+
+    target is "cpu" or "gpu"; threads is how many a run uses, 0 for all there are; context the most tokens of a text, 0 for what
+    the folder says. names and states say what the model's inputs and results are for where they have unusual names
+    (migraphx.generator).
+    """
+
+    def __init__(self, folder, target="cpu", *, threads=0, context=0, names=None, states=None, isa=None):
+        self.folder = os.fspath(folder)
+        self.generator = migraphx.generator(self.folder, target, threads=threads, context=context, names=names, states=states, isa=isa)
+        self._tokenizer, self._kept, self._lock = None, [], threading.Lock()
+
+    @property
+    def tokenizer(self):
+        if not self._tokenizer:
+            self._tokenizer = _Tokenizer(self.folder)
+        return self._tokenizer
+
+    def encode(self, text):
+        """Tokens of a text, those included that the tokenizer puts around it."""
+        return self.tokenizer.inner.encode(text).ids
+
+    def decode(self, tokens):
+        """Text of tokens, without those that are no text."""
+        return self.tokenizer.inner.decode(list(tokens))
+
+    def chat(self, messages, **values):
+        """Messages as the text that the folder's chat template makes of them; `values` are further variables of it."""
+        return self.tokenizer.chat(messages, **values)
+
+    def generate(self, prompt, *, stream=True, max_tokens=None, temperature=None, top_k=None, top_p=None, min_p=None,
+                 repetition_penalty=None, seed=None, stop=(), bias=None):
+        """Writes on from a prompt: a text, a list of messages ({"role": ..., "content": ...}), or a list of tokens.
+
+        With stream, gives an iterator of pieces of text (of lists of tokens where the prompt is one), an Answer; else all of it.
+        max_tokens None writes until the model ends or its context is full. Settings that are None are as the folder says.
+        stop are texts at which to end, bias a dict from tokens to what is added to their scores, or a list for all tokens.
+        """
+        tokens, is_text = self._tokens_of(prompt)
+        decoder = _Decoder(self.tokenizer.inner) if is_text else None
+        most = self.generator.context or len(tokens) + 4096
+        answer = Answer(self, tokens, decoder, most if max_tokens is None else max_tokens, (stop,) if isinstance(stop, str) else stop)
+        try:
+            self.generator.set_sampling(answer._number, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
+                                        repetition_penalty=repetition_penalty, seed=seed)
+            self.generator.set_bias(answer._number, self._bias_of(bias))
+        except BaseException:
+            answer.close()
+            raise
+        if stream:
+            return answer
+        for _ in answer:
+            pass
+        return answer.text if is_text else answer.tokens
+
+    def statistics(self):
+        """Tokens, seconds and runs so far, and the bytes of weights and caches."""
+        return self.generator.statistics()
+
+    # --- inside ---
+
+    def _tokens_of(self, prompt):
+        """Tokens, and whether text is wanted back."""
+        if isinstance(prompt, str):
+            return self.encode(prompt), True
+        prompt = list(prompt)
+        if prompt and isinstance(prompt[0], dict):
+            return self.tokenizer.inner.encode(self.chat(prompt), add_special_tokens=False).ids, True
+        return prompt, False
+
+    def _bias_of(self, bias):
+        if not isinstance(bias, dict):
+            return bias
+        values = [0.0] * self.generator.vocabulary
+        for token, value in bias.items():
+            if not 0 <= token < len(values):
+                raise ValueError(f"bias of token {token}, which is none of the model's {len(values)}")
+            values[token] = value
+        return values
+
+    def _take(self, tokens):
+        """The number of a text with these tokens: one that is kept and begins alike goes on, else a new one."""
+        with self._lock:
+            best, shared = None, 0
+            for number in self._kept:
+                count = _common(self.generator.tokens(number), tokens)
+                if count > shared:
+                    best, shared = number, count
+            if best is not None:
+                self._kept.remove(best)
+                self.generator.rewind(best, shared)
+            number = self.generator.add() if best is None else best
+        try:
+            self.generator.append(number, tokens[shared:])
+        except BaseException:
+            self.generator.remove(number)
+            raise
+        return number
+
+    def _give(self, number):
+        with self._lock:
+            self._kept.append(number)
+            if len(self._kept) > KEPT:
+                self.generator.remove(self._kept.pop(0))
+
+
+def _common(a, b):
+    count = min(len(a), len(b))
+    return next((i for i in range(count) if a[i] != b[i]), count)
+
+
+# --- from a shell ---
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python3 -m migraphx.generate", description="Writes on from a prompt with the model in a folder.")
+    parser.add_argument("folder")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--prompt", metavar="TEXT", help="what the text begins with")
+    what.add_argument("--tokens", metavar="N,N,...", help="the same as tokens; tokens are written too")
+    parser.add_argument("--chat", action="store_true", help="the prompt is a message, put through the folder's chat template")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="the most tokens to write")
+    for name in ("temperature", "top-p", "min-p", "repetition-penalty"):
+        parser.add_argument(f"--{name}", type=float, metavar="X")
+    parser.add_argument("--top-k", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, metavar="N")
+    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="where to end; may be given several times")
+    parser.add_argument("--target", default="cpu", help="cpu or gpu")
+    parser.add_argument("--gpu", dest="target", action="store_const", const="gpu", help="the same as --target gpu")
+    parser.add_argument("--threads", type=int, default=0, metavar="N")
+    return parser
+
+
+def _resident():
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
+    except (OSError, StopIteration):
+        return 0
+
+
+def _report(statistics, began):
+    def rate(what):
+        tokens, seconds = statistics[f"{what}_tokens"], statistics[f"{what}_seconds"]
+        return f"{tokens:.0f} tokens" + (f", {tokens / seconds:.1f} a second" if seconds else "")
+
+    print(f"prompt: {rate('prompt')}; answer: {rate('answer')}; ready after {began:.2f} s; {_resident():.0f} MiB resident", file=sys.stderr)
+
+
+def _run(args):
+    start = time.perf_counter()
+    model = Model(args.folder, args.target, threads=args.threads)
+    began = time.perf_counter() - start
+    prompt = [int(t) for t in args.tokens.split(",")] if args.tokens else args.prompt
+    if args.chat and not args.tokens:
+        prompt = [{"role": "user", "content": prompt}]
+    settings = {name: getattr(args, name) for name in ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop")}
+    with model.generate(prompt, **settings) as answer:
+        for piece in answer:
+            print(piece if isinstance(piece, str) else "".join(f"{t} " for t in piece), end="", flush=True)
+    print()
+    _report(model.statistics(), began)
+
+
+def main(words=None):
+    args = _parser().parse_args(words)
+    try:
+        _run(args)
+    except (RuntimeError, ValueError, OSError) as e:
+        sys.exit(f"error: {e}")
+    except KeyboardInterrupt:
+        print()
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
