@@ -76,6 +76,11 @@ struct options {
     const char *isa, *gemm_provider, *tuning_cache, *tuning_seconds;
     bool tuning_strict, tf32;
     struct words disable_pass;
+    // what to generate
+    const char *prompt, *tokens, *temperature, *top_p, *min_p, *repetition_penalty, *seed;
+    int max_tokens, top_k;
+    bool chat;
+    struct words stop;
     // of single verbs
     const char *second, *trace, *html;
     int iterations;

@@ -457,7 +457,7 @@ void free_options(struct options *o)
     struct words *all[] = {&o->input_dim,  &o->dim_param,    &o->dyn_input_dim, &o->output_names,
                            &o->apply_pass, &o->fill0,        &o->fill1,         &o->load_arg,
                            &o->log_file,   &o->disable_pass, &o->expect,        &o->calibration,
-                           &o->image_mean, &o->image_std,    &o->forms};
+                           &o->image_mean, &o->image_std,    &o->forms,         &o->stop};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->items);
 }

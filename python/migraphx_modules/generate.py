@@ -402,6 +402,7 @@ def _parser():
     parser.add_argument("--target", default="cpu", help="cpu or gpu")
     parser.add_argument("--gpu", dest="target", action="store_const", const="gpu", help="the same as --target gpu")
     parser.add_argument("--threads", type=int, default=0, metavar="N")
+    parser.add_argument("--isa", metavar="NAME", help="the set of instructions: generic, avx2, avx512 ...")
     return parser
 
 
@@ -423,7 +424,7 @@ def _report(statistics, began):
 
 def _run(args):
     start = time.perf_counter()
-    model = Model(args.folder, args.target, threads=args.threads)
+    model = Model(args.folder, args.target, threads=args.threads, isa=args.isa)
     began = time.perf_counter() - start
     prompt = [int(t) for t in args.tokens.split(",")] if args.tokens else args.prompt
     if args.chat and not args.tokens:
