@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Writes a small decoder with a key/value cache: what a language model looks like to an engine, with made-up weights.
 
-    decoder.py FILE [--layers 4] [--width 256] [--heads 4] [--words 1000] [--seed 1]
+    decoder.py FOLDER [--layers 4] [--width 256] [--heads 4] [--words 1000] [--seed 1]
 
 Inputs: `id`, the last token, and per layer `past_key_<i>` and `past_value_<i>` of the tokens before, whose number P is free and may
-be 0. Results: `logits` of the next token, and per layer `key_<i>` and `value_<i>`, the past with the token in it.
+be 0. Results: `logits` of the next token, and per layer `key_<i>` and `value_<i>`, the past with the token in it. Beside
+model.onnx the folder has genai_config.json, which says so, as ONNX Runtime GenAI's does.
 """
 import argparse
+import json
+import os
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper, save
@@ -61,10 +64,20 @@ def build(layers, width, heads, words, seed=1):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def describe(words):
+    inputs = {"input_ids": "id", "past_key_names": "past_key_%d", "past_value_names": "past_value_%d"}
+    outputs = {"logits": "logits", "present_key_names": "key_%d", "present_value_names": "value_%d"}
+    decoder = {"filename": "model.onnx", "inputs": inputs, "outputs": outputs}
+    return {"model": {"context_length": 4096, "vocab_size": words, "eos_token_id": 0, "decoder": decoder}}
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file")
+    parser.add_argument("folder")
     for name, default in (("layers", 4), ("width", 256), ("heads", 4), ("words", 1000), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args()
-    save(build(args.layers, args.width, args.heads, args.words, args.seed), args.file)
+    os.makedirs(args.folder, exist_ok=True)
+    save(build(args.layers, args.width, args.heads, args.words, args.seed), os.path.join(args.folder, "model.onnx"))
+    with open(os.path.join(args.folder, "genai_config.json"), "w", encoding="utf-8") as file:
+        json.dump(describe(args.words), file, indent=2)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The values that one run left for the next: caches and states, a row for each lane of the run.
+// The values that one run left for the next: caches and states, a row for each track of the run.
 //
 // Holds: a bundle never changes after it was made, and lives until its last holder lets go. Caches
-// with room have `room` rows for tokens, growing ones as many as the lane has tokens; bundles of
+// with room have `room` rows for tokens, growing ones as many as the track has tokens; bundles of
 // models with growing caches have one row. Cost: sharing O(1), making one from rows of others O(bytes).
 #pragma once
 
@@ -17,7 +17,7 @@ struct mgx_bundle {
     struct mgx_tensor values[]; // in the order of roles->carried
 };
 
-// Where a row of a lane lies; bundle NULL: nowhere, the lane has no tokens.
+// Where a row of a track lies; bundle NULL: nowhere, the track has no tokens.
 struct mgx_place {
     struct mgx_bundle *bundle;
     int64_t row, length;

@@ -21,7 +21,7 @@ enum { PIECE = 512 }; // tokens of a prompt in one run
 struct text {
     MGX_ARRAY(int64_t); // its tokens
     int64_t given;      // up to where the caller gave them; the rest was chosen
-    struct mgx_lane *lane;
+    struct mgx_track *track;
     float *logits; // behind the last token, where `scored` says so
     bool scored;
     float *bias; // NULL: none
@@ -90,7 +90,7 @@ static void text_destroy(struct text *t)
 {
     if (!t)
         return;
-    mgx_lane_destroy(t->lane);
+    mgx_track_destroy(t->track);
     free(t->v);
     free(t->logits);
     free(t->bias);
@@ -141,7 +141,7 @@ static enum mgx_status place_of(struct mgx_generator *g, size_t *out, struct mgx
     return MGX_OK;
 }
 
-// An empty one in a free place; on success its lane is still to come.
+// An empty one in a free place; on success its track is still to come.
 static enum mgx_status new_text(struct mgx_generator *g, size_t *number, struct text **out,
                                 struct mgx_diag *diag)
 {
@@ -158,7 +158,7 @@ static enum mgx_status add(struct mgx_generator *g, size_t *number, struct mgx_d
 {
     struct text *t;
     TRY(new_text(g, number, &t, diag));
-    const enum mgx_status status = mgx_lane_create(&t->lane, g->states, diag);
+    const enum mgx_status status = mgx_track_create(&t->track, g->states, diag);
     if (status != MGX_OK) {
         text_destroy(t);
         return status;
@@ -190,8 +190,8 @@ static enum mgx_status copy_into(struct text *t, const struct text *from, size_t
             return mgx_fail_memory(diag);
         memcpy(t->bias, from->bias, (size_t)words * sizeof *t->bias);
     }
-    TRY(mgx_lane_copy(&t->lane, from->lane, diag));
-    return mgx_lane_rewind(t->lane, t->count, diag);
+    TRY(mgx_track_copy(&t->track, from->track, diag));
+    return mgx_track_rewind(t->track, t->count, diag);
 }
 
 static enum mgx_status fork_text(struct mgx_generator *g, size_t from, size_t size, size_t *number,
@@ -291,7 +291,7 @@ static enum mgx_status rewind_text(struct mgx_generator *g, size_t number, size_
                         (long long)t->count, size);
     if (size == (size_t)t->count)
         return MGX_OK;
-    TRY(mgx_lane_rewind(t->lane, (int64_t)size, diag));
+    TRY(mgx_track_rewind(t->track, (int64_t)size, diag));
     t->count = (int64_t)size;
     t->given = mgx_min_i64(t->given, t->count);
     t->scored = false;
@@ -371,7 +371,7 @@ enum mgx_status mgx_generator_set_bias(struct mgx_generator *g, size_t text, con
 
 // --- running what is pending ---
 
-static void count_run(struct mgx_generator *g, const struct mgx_lane_run *run, bool given,
+static void count_run(struct mgx_generator *g, const struct mgx_track_run *run, bool given,
                       double seconds)
 {
     struct mgx_generator_statistics *d = &g->done;
@@ -380,19 +380,19 @@ static void count_run(struct mgx_generator *g, const struct mgx_lane_run *run, b
     d->runs++;
 }
 
-// The lanes of these texts go on by `each` tokens.
+// The tracks of these texts go on by `each` tokens.
 static enum mgx_status run_texts(struct mgx_generator *g, struct text *const *texts, int64_t count,
                                  int64_t each, struct mgx_diag *diag)
 {
-    struct mgx_lane **lanes = calloc((size_t)count, sizeof *lanes);
+    struct mgx_track **tracks = calloc((size_t)count, sizeof *tracks);
     float **logits = calloc((size_t)count, sizeof *logits);
     int64_t *tokens = calloc((size_t)(count * each), sizeof *tokens);
-    const struct mgx_lane_run run = {lanes, count, each, tokens, logits, g->model->roles.words};
-    enum mgx_status status = lanes && logits && tokens ? MGX_OK : mgx_fail_memory(diag);
+    const struct mgx_track_run run = {tracks, count, each, tokens, logits, g->model->roles.words};
+    enum mgx_status status = tracks && logits && tokens ? MGX_OK : mgx_fail_memory(diag);
     bool given = false;
     for (int64_t i = 0; i < count && status == MGX_OK; i++) {
-        const int64_t from = mgx_lane_length(texts[i]->lane);
-        lanes[i] = texts[i]->lane;
+        const int64_t from = mgx_track_length(texts[i]->track);
+        tracks[i] = texts[i]->track;
         logits[i] = texts[i]->logits;
         memcpy(tokens + i * each, texts[i]->v + from, (size_t)each * sizeof *tokens);
         given |= from < texts[i]->given;
@@ -403,8 +403,8 @@ static enum mgx_status run_texts(struct mgx_generator *g, struct text *const *te
     if (status == MGX_OK)
         count_run(g, &run, given, mgx_clock_seconds() - start);
     for (int64_t i = 0; i < count && status == MGX_OK; i++)
-        texts[i]->scored = mgx_lane_length(texts[i]->lane) == texts[i]->count;
-    free(lanes);
+        texts[i]->scored = mgx_track_length(texts[i]->track) == texts[i]->count;
+    free(tracks);
     free(logits);
     free(tokens);
     return status;
@@ -412,7 +412,7 @@ static enum mgx_status run_texts(struct mgx_generator *g, struct text *const *te
 
 static int64_t pending(const struct text *t)
 {
-    return t->count - mgx_lane_length(t->lane);
+    return t->count - mgx_track_length(t->track);
 }
 
 // Scores that are not there take the last token once more.
@@ -426,7 +426,7 @@ static enum mgx_status need_scores(struct mgx_generator *g, size_t number, struc
         t->logits = calloc((size_t)g->model->roles.words, sizeof *t->logits);
     if (!t->logits)
         return mgx_fail_memory(diag);
-    return t->scored || pending(t) ? MGX_OK : mgx_lane_rewind(t->lane, t->count - 1, diag);
+    return t->scored || pending(t) ? MGX_OK : mgx_track_rewind(t->track, t->count - 1, diag);
 }
 
 // Alone, until at most `left` tokens are pending.

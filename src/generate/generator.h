@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Texts that a model continues, token by token.
 //
-// A generator has texts, known by numbers; a text has its tokens, and a lane (state.h) that remembers
+// A generator has texts, known by numbers; a text has its tokens, and a track (state.h) that remembers
 // a beginning of them. Tokens behind it are pending: they run when scores are asked for, those of
 // many texts together where the model takes that.
 //
 //     tokens   p r o m p t a n s w
-//     lane     [remembered ] pending          rewind: a shorter text; the lane follows when it must
+//     track     [remembered ] pending          rewind: a shorter text; the track follows when it must
 //
 // Holds: what a caller sees of a text, its tokens, changes only when a call succeeds; what a call that
 // failed has remembered meanwhile stays, and is not done again. Calls on one generator take turns.

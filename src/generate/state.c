@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lanes over one program with open sizes.
+// Tracks over one program with open sizes.
 //
-//     lanes' places  --gather, if they are no bundle as they stand-->  bundle  --run-->  next bundle
+//     tracks' places  --gather, if they are no bundle as they stand-->  bundle  --run-->  next bundle
 //
 // The program's results are taken as they come and handed on as they came, so that it may write new
 // rows behind old ones instead of copying.
@@ -16,7 +16,7 @@
 #include "targets/target.h"
 
 enum {
-    MARKS = 4,        // places that states of fixed lengths can go back to, for each lane
+    MARKS = 4,        // places that states of fixed lengths can go back to, for each track
     FIRST_ROOM = 128, // tokens
     OTHERS = 6        // inputs that are no states
 };
@@ -28,7 +28,7 @@ struct mgx_states {
     struct mgx_tensor *results;
 };
 
-struct mgx_lane {
+struct mgx_track {
     struct mgx_states *states;
     struct mgx_place at;
     struct mgx_place marks[MARKS]; // oldest first
@@ -68,7 +68,7 @@ size_t mgx_states_bytes(const struct mgx_states *states)
     return mgx_bundles_bytes(states->bundles);
 }
 
-// --- lanes ---
+// --- tracks ---
 
 static void place_set(struct mgx_place *place, struct mgx_place by)
 {
@@ -77,134 +77,134 @@ static void place_set(struct mgx_place *place, struct mgx_place by)
     *place = by;
 }
 
-enum mgx_status mgx_lane_create(struct mgx_lane **out, struct mgx_states *states,
-                                struct mgx_diag *diag)
+enum mgx_status mgx_track_create(struct mgx_track **out, struct mgx_states *states,
+                                 struct mgx_diag *diag)
 {
-    struct mgx_lane *lane = calloc(1, sizeof *lane);
-    if (!lane)
+    struct mgx_track *track = calloc(1, sizeof *track);
+    if (!track)
         return mgx_fail_memory(diag);
-    lane->states = states;
-    *out = lane;
+    track->states = states;
+    *out = track;
     return MGX_OK;
 }
 
-void mgx_lane_destroy(struct mgx_lane *lane)
+void mgx_track_destroy(struct mgx_track *track)
 {
-    if (!lane)
+    if (!track)
         return;
-    place_set(&lane->at, (struct mgx_place){0});
-    for (int i = 0; i < lane->mark_count; i++)
-        place_set(&lane->marks[i], (struct mgx_place){0});
-    free(lane);
+    place_set(&track->at, (struct mgx_place){0});
+    for (int i = 0; i < track->mark_count; i++)
+        place_set(&track->marks[i], (struct mgx_place){0});
+    free(track);
 }
 
-enum mgx_status mgx_lane_copy(struct mgx_lane **out, const struct mgx_lane *lane,
-                              struct mgx_diag *diag)
+enum mgx_status mgx_track_copy(struct mgx_track **out, const struct mgx_track *track,
+                               struct mgx_diag *diag)
 {
-    TRY(mgx_lane_create(out, lane->states, diag));
-    place_set(&(*out)->at, lane->at);
-    for (int i = 0; i < lane->mark_count; i++)
-        place_set(&(*out)->marks[i], lane->marks[i]);
-    (*out)->mark_count = lane->mark_count;
+    TRY(mgx_track_create(out, track->states, diag));
+    place_set(&(*out)->at, track->at);
+    for (int i = 0; i < track->mark_count; i++)
+        place_set(&(*out)->marks[i], track->marks[i]);
+    (*out)->mark_count = track->mark_count;
     return MGX_OK;
 }
 
-int64_t mgx_lane_length(const struct mgx_lane *lane)
+int64_t mgx_track_length(const struct mgx_track *track)
 {
-    return lane->at.length;
+    return track->at.length;
 }
 
 // --- going back ---
 
-static void forget_marks_after(struct mgx_lane *lane, int64_t length)
+static void forget_marks_after(struct mgx_track *track, int64_t length)
 {
-    while (lane->mark_count && lane->marks[lane->mark_count - 1].length > length)
-        place_set(&lane->marks[--lane->mark_count], (struct mgx_place){0});
+    while (track->mark_count && track->marks[track->mark_count - 1].length > length)
+        place_set(&track->marks[--track->mark_count], (struct mgx_place){0});
 }
 
 // A place to go back to; the oldest makes room.
-static void add_mark(struct mgx_lane *lane, struct mgx_place place)
+static void add_mark(struct mgx_track *track, struct mgx_place place)
 {
     if (!place.length ||
-        (lane->mark_count && lane->marks[lane->mark_count - 1].length >= place.length))
+        (track->mark_count && track->marks[track->mark_count - 1].length >= place.length))
         return;
-    if (lane->mark_count == MARKS) {
-        place_set(&lane->marks[0], (struct mgx_place){0});
-        memmove(&lane->marks[0], &lane->marks[1], (MARKS - 1) * sizeof lane->marks[0]);
-        lane->marks[--lane->mark_count] = (struct mgx_place){0};
+    if (track->mark_count == MARKS) {
+        place_set(&track->marks[0], (struct mgx_place){0});
+        memmove(&track->marks[0], &track->marks[1], (MARKS - 1) * sizeof track->marks[0]);
+        track->marks[--track->mark_count] = (struct mgx_place){0};
     }
-    place_set(&lane->marks[lane->mark_count++], place);
+    place_set(&track->marks[track->mark_count++], place);
 }
 
-enum mgx_status mgx_lane_rewind(struct mgx_lane *lane, int64_t length, struct mgx_diag *diag)
+enum mgx_status mgx_track_rewind(struct mgx_track *track, int64_t length, struct mgx_diag *diag)
 {
-    const struct mgx_roles *r = lane->states->source.roles;
+    const struct mgx_roles *r = track->states->source.roles;
     assert(length >= 0);
-    if (length >= lane->at.length)
+    if (length >= track->at.length)
         return MGX_OK;
     if (length == 0 || r->has_kind[MGX_CARRIED_FIXED]) {
-        forget_marks_after(lane, length);
-        place_set(&lane->at,
-                  lane->mark_count ? lane->marks[lane->mark_count - 1] : (struct mgx_place){0});
+        forget_marks_after(track, length);
+        place_set(&track->at,
+                  track->mark_count ? track->marks[track->mark_count - 1] : (struct mgx_place){0});
         return MGX_OK;
     }
     if (r->has_kind[MGX_CARRIED_GROWING]) {
         struct mgx_bundle *shorter = NULL;
-        TRY(mgx_bundle_shorten(&shorter, lane->at.bundle, r, length, diag));
-        mgx_bundle_release(lane->at.bundle);
-        lane->at.bundle = shorter;
+        TRY(mgx_bundle_shorten(&shorter, track->at.bundle, r, length, diag));
+        mgx_bundle_release(track->at.bundle);
+        track->at.bundle = shorter;
     }
-    lane->at.length = length;
+    track->at.length = length;
     return MGX_OK;
 }
 
 // --- the bundle of a run ---
 
-static int64_t longest_of(const struct mgx_lane_run *run)
+static int64_t longest_of(const struct mgx_track_run *run)
 {
     int64_t longest = 0;
     for (int64_t i = 0; i < run->count; i++)
-        longest = mgx_max_i64(longest, run->lanes[i]->at.length);
+        longest = mgx_max_i64(longest, run->tracks[i]->at.length);
     return longest;
 }
 
-// Do the lanes stand in one bundle, all its rows in order, with room for what comes?
-static bool is_bundle(const struct mgx_lane_run *run, bool needs_room, int64_t room)
+// Do the tracks stand in one bundle, all its rows in order, with room for what comes?
+static bool is_bundle(const struct mgx_track_run *run, bool needs_room, int64_t room)
 {
-    const struct mgx_bundle *b = run->lanes[0]->at.bundle;
+    const struct mgx_bundle *b = run->tracks[0]->at.bundle;
     if (!b || b->rows != run->count || (needs_room && b->room < room))
         return false;
     for (int64_t i = 0; i < run->count; i++)
-        if (run->lanes[i]->at.bundle != b || run->lanes[i]->at.row != i)
+        if (run->tracks[i]->at.bundle != b || run->tracks[i]->at.row != i)
             return false;
     return true;
 }
 
-static int64_t room_for(const struct mgx_lane_run *run, int64_t needed)
+static int64_t room_for(const struct mgx_track_run *run, int64_t needed)
 {
     int64_t room = FIRST_ROOM;
     for (int64_t i = 0; i < run->count; i++)
-        if (run->lanes[i]->at.bundle)
-            room = mgx_max_i64(room, run->lanes[i]->at.bundle->room);
+        if (run->tracks[i]->at.bundle)
+            room = mgx_max_i64(room, run->tracks[i]->at.bundle->room);
     while (room < needed)
         room *= 2;
     return room;
 }
 
-static enum mgx_status bundle_of(struct mgx_states *s, const struct mgx_lane_run *run,
+static enum mgx_status bundle_of(struct mgx_states *s, const struct mgx_track_run *run,
                                  struct mgx_bundle **out, struct mgx_diag *diag)
 {
     const struct mgx_roles *r = s->source.roles;
     const int64_t needed = longest_of(run) + run->each;
     if (is_bundle(run, r->has_kind[MGX_CARRIED_ROOM], needed)) {
-        *out = mgx_bundle_hold(run->lanes[0]->at.bundle);
+        *out = mgx_bundle_hold(run->tracks[0]->at.bundle);
         return MGX_OK;
     }
     struct mgx_place *places = calloc((size_t)run->count, sizeof *places);
     if (!places)
         return mgx_fail_memory(diag);
     for (int64_t i = 0; i < run->count; i++)
-        places[i] = run->lanes[i]->at;
+        places[i] = run->tracks[i]->at;
     const enum mgx_status status =
         mgx_bundle_gather(out, &s->bundles, r, places, run->count, room_for(run, needed), diag);
     free(places);
@@ -215,7 +215,7 @@ static enum mgx_status bundle_of(struct mgx_states *s, const struct mgx_lane_run
 
 struct feed {
     const struct mgx_states *s;
-    const struct mgx_lane_run *run;
+    const struct mgx_track_run *run;
     int64_t longest; // with the new tokens
     int count;       // of params
     struct mgx_diag *diag;
@@ -231,18 +231,18 @@ static int64_t token_at(const struct feed *f, int64_t i, int64_t j)
 
 static int64_t is_token(const struct feed *f, int64_t i, int64_t j)
 {
-    return j < f->run->lanes[i]->at.length + f->run->each;
+    return j < f->run->tracks[i]->at.length + f->run->each;
 }
 
 static int64_t position_at(const struct feed *f, int64_t i, int64_t j)
 {
-    return f->run->lanes[i]->at.length + j;
+    return f->run->tracks[i]->at.length + j;
 }
 
 static int64_t last_of(const struct feed *f, int64_t i, int64_t j)
 {
     (void)j;
-    return f->run->lanes[i]->at.length + f->run->each - 1;
+    return f->run->tracks[i]->at.length + f->run->each - 1;
 }
 
 static int64_t total_of(const struct feed *f, int64_t i, int64_t j)
@@ -309,8 +309,8 @@ static void drop_results(struct mgx_states *s)
         mgx_tensor_release(&s->results[i]);
 }
 
-// The scores behind the last token of each lane.
-static enum mgx_status read_logits(const struct mgx_states *s, const struct mgx_lane_run *run,
+// The scores behind the last token of each track.
+static enum mgx_status read_logits(const struct mgx_states *s, const struct mgx_track_run *run,
                                    struct mgx_diag *diag)
 {
     const struct mgx_tensor *t = &s->results[s->source.roles->logits];
@@ -365,17 +365,17 @@ static enum mgx_status take_states(struct mgx_states *s, const struct mgx_bundle
     return MGX_OK;
 }
 
-static void advance(const struct mgx_states *s, const struct mgx_lane_run *run,
+static void advance(const struct mgx_states *s, const struct mgx_track_run *run,
                     struct mgx_bundle *bundle)
 {
     const bool marks = s->source.roles->has_kind[MGX_CARRIED_FIXED] && run->each > 1;
     for (int64_t i = 0; i < run->count; i++) {
-        struct mgx_lane *lane = run->lanes[i];
+        struct mgx_track *track = run->tracks[i];
         if (marks)
-            add_mark(lane, lane->at);
-        place_set(&lane->at, (struct mgx_place){bundle, i, lane->at.length + run->each});
+            add_mark(track, track->at);
+        place_set(&track->at, (struct mgx_place){bundle, i, track->at.length + run->each});
         if (marks)
-            add_mark(lane, lane->at);
+            add_mark(track, track->at);
     }
 }
 
@@ -392,7 +392,7 @@ static enum mgx_status run_program(struct mgx_states *s, struct feed *f,
     return mgx_program_run(s->source.program, &run, f->diag);
 }
 
-enum mgx_status mgx_states_run(struct mgx_states *states, const struct mgx_lane_run *run,
+enum mgx_status mgx_states_run(struct mgx_states *states, const struct mgx_track_run *run,
                                struct mgx_diag *diag)
 {
     struct mgx_bundle *before = NULL, *after = NULL;

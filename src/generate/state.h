@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT
 // What a model remembers of texts between runs, behind one interface.
 //
-// A lane is the remembered beginning of one text: so many tokens, and the caches and states that a
-// run with them left. Who generates decides which lanes run together and by how many tokens each
+// A track is the remembered beginning of one text: so many tokens, and the caches and states that a
+// run with them left. Who generates decides which tracks run together and by how many tokens each
 // goes on; this decides how. Here that is one program with open sizes, whose results are handed back
 // as they come (docs/sizes.md, "Growing state"); a card's way, fixed plans over memory of its own,
 // goes behind the same functions.
 //
-//     lane  ->  bundle, row, length          bundle: the values of one run, {rows, ...} each
+//     track  ->  bundle, row, length          bundle: the values of one run, {rows, ...} each
 //
-// Lanes that ran together share a bundle, a row each. A bundle never changes: a run makes a new one,
-// and the old one goes with the last lane that holds it. So a run that fails leaves every lane as it
-// was, and a second lane of the same beginning costs nothing until both go on. What is written on
+// Tracks that ran together share a bundle, a row each. A bundle never changes: a run makes a new one,
+// and the old one goes with the last track that holds it. So a run that fails leaves every track as it
+// was, and a second track of the same beginning costs nothing until both go on. What is written on
 // the way lies behind the tokens of whoever has the old one, or in memory of its own; the engine's
 // kernels see to that (targets/cpu/lower/cache_append.c).
 //
-// Holds: lanes end before their states. One thread at a time for all lanes of one `struct
+// Holds: tracks end before their states. One thread at a time for all tracks of one `struct
 // mgx_states`; several of these may share a program. Cost of a run: the program's, and a copy of the
-// caches where lanes come together that were apart, part, or outgrow their room, which then doubles.
+// caches where tracks come together that were apart, part, or outgrow their room, which then doubles.
 #pragma once
 
 #include "generate/roles.h"
 
 struct mgx_states;
-struct mgx_lane;
+struct mgx_track;
 
 // What runs are made of: a compiled program and what its inputs are for; outlives the states.
 struct mgx_states_source {
@@ -34,30 +34,30 @@ enum mgx_status mgx_states_create(struct mgx_states **out, const struct mgx_stat
                                   struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_states_destroy(struct mgx_states *states); // NULL is allowed, as in every destroy
 
-// A lane without tokens.
-enum mgx_status mgx_lane_create(struct mgx_lane **out, struct mgx_states *states,
-                                struct mgx_diag *diag) MGX_NODISCARD;
-void mgx_lane_destroy(struct mgx_lane *lane);
-// A second lane with all that this one has.
-enum mgx_status mgx_lane_copy(struct mgx_lane **out, const struct mgx_lane *lane,
-                              struct mgx_diag *diag) MGX_NODISCARD;
-int64_t mgx_lane_length(const struct mgx_lane *lane);
+// A track without tokens.
+enum mgx_status mgx_track_create(struct mgx_track **out, struct mgx_states *states,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_track_destroy(struct mgx_track *track);
+// A second track with all that this one has.
+enum mgx_status mgx_track_copy(struct mgx_track **out, const struct mgx_track *track,
+                               struct mgx_diag *diag) MGX_NODISCARD;
+int64_t mgx_track_length(const struct mgx_track *track);
 // Goes back to `length` tokens, or to as many fewer as it takes where states cannot go back to any
 // length; what lies between is run again. On failure nothing has changed.
-enum mgx_status mgx_lane_rewind(struct mgx_lane *lane, int64_t length,
-                                struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_track_rewind(struct mgx_track *track, int64_t length,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
 
-// Every lane goes on by `each` tokens, row by row in `tokens`; logits[i], of so many words, gets the
-// scores behind the last one of lane i. `count` above 1 only where roles->takes_many. On failure no
-// lane has changed.
-struct mgx_lane_run {
-    struct mgx_lane *const *lanes;
+// Every track goes on by `each` tokens, row by row in `tokens`; logits[i], of so many words, gets the
+// scores behind the last one of track i. `count` above 1 only where roles->takes_many. On failure no
+// track has changed.
+struct mgx_track_run {
+    struct mgx_track *const *tracks;
     int64_t count, each;
     const int64_t *tokens;
     float *const *logits;
     int64_t words;
 };
-enum mgx_status mgx_states_run(struct mgx_states *states, const struct mgx_lane_run *run,
+enum mgx_status mgx_states_run(struct mgx_states *states, const struct mgx_track_run *run,
                                struct mgx_diag *diag) MGX_NODISCARD;
-// Bytes of all caches and states that lanes hold.
+// Bytes of all caches and states that tracks hold.
 size_t mgx_states_bytes(const struct mgx_states *states);
