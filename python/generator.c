@@ -31,7 +31,7 @@ static PyObject *none_if(migraphx_status status)
 
 struct wishes {
     const char *target, *isa;
-    Py_ssize_t context, threads;
+    Py_ssize_t context, piece, threads;
     PyObject *names, *states, *ends;
 };
 
@@ -135,7 +135,8 @@ static migraphx_generator_options_t make_options(const struct wishes *w)
     migraphx_generator_options_t options = NULL;
     if (!OK(migraphx_generator_options_create(&options)) ||
         !OK(migraphx_generator_options_set_target(options, w->target)) ||
-        !OK(migraphx_generator_options_set_context(options, (size_t)w->context)))
+        !OK(migraphx_generator_options_set_context(options, (size_t)w->context)) ||
+        !OK(migraphx_generator_options_set_piece(options, (size_t)w->piece)))
         py_fail();
     else if (add_compile(options, w) == 0 && add_names(options, w->names) == 0 &&
              add_states(options, w->states) == 0 && add_ends(options, w->ends) == 0)
@@ -171,17 +172,17 @@ static PyObject *from_program(PyObject *program, migraphx_generator_options_t op
 
 static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"source", "target",  "context", "names", "states",
-                            "ends",   "threads", "isa",     NULL};
+    static char *names[] = {"source", "target", "context", "piece", "names",
+                            "states", "ends",   "threads", "isa",   NULL};
     struct wishes w = {.target = "cpu"};
     PyObject *source;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s$nOOOnz:generator", names, &source,
-                                     &w.target, &w.context, &w.names, &w.states, &w.ends,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s$nnOOOnz:generator", names, &source,
+                                     &w.target, &w.context, &w.piece, &w.names, &w.states, &w.ends,
                                      &w.threads, &w.isa))
         return NULL;
-    if (w.context < 0 || w.threads < 0) {
-        PyErr_SetString(PyExc_ValueError, "context and threads are 0 or more");
+    if (w.context < 0 || w.piece < 0 || w.threads < 0) {
+        PyErr_SetString(PyExc_ValueError, "context, piece and threads are 0 or more");
         return NULL;
     }
     migraphx_generator_options_t options = make_options(&w);
@@ -523,17 +524,15 @@ PyObject *py_make_generator_type(PyObject *module)
         {Py_tp_methods, methods},
         {Py_tp_getset, properties},
         {Py_tp_doc,
-         "generator(source, target='cpu', *, context=0, names=None, states=None, ends=None, "
-         "threads=0, isa=None)\n--\n\n"
+         "generator(source, target='cpu', *, context=0, piece=0, names=None, states=None, "
+         "ends=None, threads=0, isa=None)\n--\n\n"
          "Texts that a model continues, token by token, with its caches kept between calls.\n\n"
-         "source is a folder as ONNX Runtime GenAI, Optimum and mobius write it, or a program "
-         "that\n"
-         "was read with dynamic_dims=True. names says which input or result has a role (tokens, "
-         "mask,\n"
-         "positions, lengths, total, logits), states which input takes which result of the run "
-         "before\n"
-         "(%d: the layer), where they are not called as usual; ends are tokens that end an "
-         "answer.\n\n"
+         "source is a folder as ONNX Runtime GenAI, Optimum and mobius write it, or a program\n"
+         "that was read with dynamic_dims=True. names says which input or result has a role\n"
+         "(tokens, mask, positions, lengths, total, logits), states which input takes which\n"
+         "result of the run before (%d: the layer), where they are not called as usual. context\n"
+         "is the most tokens of a text, piece those of a prompt that run at once, ends are\n"
+         "tokens that end an answer beside those that the folder names.\n\n"
          "    g = migraphx.generator(\"folder\")\n"
          "    text = g.add()\n"
          "    g.append(text, [1, 2, 3])\n"

@@ -188,6 +188,7 @@ class generator:
         target: str = "cpu",
         *,
         context: int = 0,
+        piece: int = 0,
         names: Optional[Mapping[str, str]] = None,
         states: Optional[Mapping[str, str]] = None,
         ends: Optional[Sequence[int]] = None,

@@ -636,6 +636,10 @@ migraphx_generator_options_set_compile_options(migraphx_generator_options_t gene
 // limit where it says nothing.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_set_context(
     migraphx_generator_options_t generator_options, size_t value);
+// Sets the most tokens of a prompt that run at once; 0 stands for 512. Fewer take less memory, 1 what
+// a model needs that takes no more.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_generator_options_set_piece(migraphx_generator_options_t generator_options, size_t value);
 // Names the input or result of a role: "tokens", "mask", "positions", "lengths", "total", "logits".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_set_name(
     migraphx_generator_options_t generator_options, const char *role, const char *name);

@@ -14,8 +14,8 @@ struct migraphx_generator_options {
     struct mgx_arena arena;
     const struct mgx_target *target;
     migraphx_compile_options_t compile; // NULL: the defaults
-    size_t context;
-    struct mgx_role_names names; // texts in the arena
+    size_t context, piece;              // 0: the default
+    struct mgx_role_names names;        // texts in the arena
     struct mgx_state_names states[OPTION_LIST];
     int64_t ends[OPTION_LIST];
     int end_count;
@@ -120,6 +120,16 @@ migraphx_generator_options_set_context(migraphx_generator_options_t generator_op
     if (value > INT32_MAX)
         return mgx_api_bad("%s: %zu tokens are too many", __func__, value);
     generator_options->context = value;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_generator_options_set_piece(migraphx_generator_options_t generator_options,
+                                                     size_t value)
+{
+    API_NEED(generator_options);
+    if (value > INT32_MAX)
+        return mgx_api_bad("%s: %zu tokens are too many", __func__, value);
+    generator_options->piece = value;
     return migraphx_status_success;
 }
 
@@ -296,6 +306,7 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
         return mgx_fail(diag, MGX_INVALID, "the model has %lld tokens: a number should be known",
                         (long long)m->roles.words);
     m->context = o && o->context ? (int64_t)o->context : config->context;
+    m->piece = o && o->piece ? (int64_t)o->piece : m->piece;
     m->sampling = config->sampling;
     TRY(read_ends(m, o, config, diag));
     return mgx_api_compile(m->program, o ? o->target : mgx_target_find("cpu"),

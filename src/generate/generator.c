@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "generate/state.h"
 
-enum { PIECE = 512 }; // tokens of a prompt in one run
+enum { PIECE = 512 }; // tokens of a prompt in one run, where nobody says how many
 
 struct text {
     MGX_ARRAY(int64_t); // its tokens
@@ -35,6 +35,8 @@ struct mgx_generator {
     MGX_ARRAY(struct text *); // by number; NULL: removed
     struct mgx_draw_room room;
     struct mgx_generator_statistics done;
+    bool takes_pieces; // a run of several tokens succeeded
+    bool one_by_one;   // and none does: the model takes one, though it does not say so
 };
 
 // --- models ---
@@ -46,6 +48,7 @@ struct mgx_generator_model *mgx_generator_model_create(void)
         return NULL;
     mgx_arena_init(&model->arena);
     model->sampling = mgx_sampling_plain();
+    model->piece = PIECE;
     model->holders = 1;
     return model;
 }
@@ -429,13 +432,37 @@ static enum mgx_status need_scores(struct mgx_generator *g, size_t number, struc
     return t->scored || pending(t) ? MGX_OK : mgx_track_rewind(t->track, t->count - 1, diag);
 }
 
-// Alone, until at most `left` tokens are pending.
-static enum mgx_status run_alone(struct mgx_generator *g, struct text *t, int64_t left,
+// The next tokens of one text. Some exporters leave the axis of tokens open in a graph that takes one:
+// where several fail and one does not, it is one from now on.
+static enum mgx_status run_piece(struct mgx_generator *g, struct text *t, int64_t size,
                                  struct mgx_diag *diag)
 {
-    const int64_t most = g->model->roles.most ? g->model->roles.most : PIECE;
-    while (pending(t) > left)
-        TRY(run_texts(g, &t, 1, mgx_min_i64(pending(t), mgx_min_i64(most, PIECE)), diag));
+    struct mgx_diag several, one;
+    mgx_diag_clear(&several);
+    mgx_diag_clear(&one);
+    const enum mgx_status status = run_texts(g, &t, 1, size, &several);
+    if (status == MGX_OK) {
+        g->takes_pieces |= size > 1;
+        return MGX_OK;
+    }
+    if (size > 1 && !g->takes_pieces && status == MGX_INVALID &&
+        run_texts(g, &t, 1, 1, &one) == MGX_OK) {
+        g->one_by_one = true;
+        return MGX_OK;
+    }
+    if (diag)
+        *diag = several;
+    return status;
+}
+
+// Alone, until nothing is pending.
+static enum mgx_status run_alone(struct mgx_generator *g, struct text *t, struct mgx_diag *diag)
+{
+    const struct mgx_roles *r = &g->model->roles;
+    while (pending(t)) {
+        const int64_t most = g->one_by_one ? 1 : r->most ? r->most : g->model->piece;
+        TRY(run_piece(g, t, mgx_min_i64(pending(t), mgx_min_i64(most, g->model->piece)), diag));
+    }
     return MGX_OK;
 }
 
@@ -449,7 +476,7 @@ static enum mgx_status run_pending(struct mgx_generator *g, struct text *const *
         if (g->model->roles.takes_many && pending(texts[i]) == 1)
             together[n++] = texts[i];
         else
-            status = run_alone(g, texts[i], 0, diag);
+            status = run_alone(g, texts[i], diag);
     }
     if (status == MGX_OK && n)
         status = run_texts(g, together, n, 1, diag);

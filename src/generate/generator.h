@@ -24,6 +24,7 @@ struct mgx_generator_model {
     const int64_t *ends;    // tokens that end an answer
     int end_count;
     int64_t context;              // most tokens of a text; 0: no limit
+    int64_t piece;                // most tokens of a prompt in one run
     struct mgx_sampling sampling; // of new texts
     _Atomic int holders;
 };

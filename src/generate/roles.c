@@ -183,6 +183,7 @@ static int state_result(const struct finder *f, const char *name)
     static const char *const renamed[][2] = {{"past_key_values", "present"},
                                              {"past_key_values", "present_key_values"},
                                              {"past", "present"},
+                                             {"past_states", "present"},
                                              {"past_", ""},
                                              {"past", "new"},
                                              {"", "present_"},

@@ -7,6 +7,7 @@
     fixed      a gated recurrent layer and a causal convolution, whose states keep their lengths
     mixed      a convolution's state beside a cache that grows
     single     one token at a time for one text: no axis but the cache's is open
+    stepwise   as fixed, but its graph takes one token though the axis is open
 """
 import json
 import os
@@ -15,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-KINDS = ("room", "lengths", "growing", "fixed", "mixed", "single")
+KINDS = ("room", "lengths", "growing", "fixed", "mixed", "single", "stepwise")
 FLOAT, INT64, INT32 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32
 value = helper.make_tensor_value_info
 
@@ -162,13 +163,16 @@ def build(kind, layers=2, width=64, heads=4, shared=2, words=50, positions=512, 
         x = w.node("Add", x, w.node("Gather", w.weights(positions, width, scale=1), "position_ids"))
     elif kind == "single":
         bias = w.constant(np.zeros((1, 1, 1, 1), np.float32))
+    if kind == "stepwise":
+        axis = w.constant(np.array([1], np.int64))
+        x = w.node("Unsqueeze", w.node("Squeeze", x, axis), axis)
     for layer in range(layers):
         y = w.normal(x)
         if kind in ("room", "lengths"):
             y = grouped(w, y, layer, lengths, total)
         elif kind in ("growing", "single") or (kind == "mixed" and layer % 2):
             y = concat(w, y, layer, bias)
-        elif kind == "fixed" and layer % 2:
+        elif kind in ("fixed", "stepwise") and layer % 2:
             y = recurrent(w, y, layer)
         else:
             y = convolution(w, y, layer)
