@@ -454,6 +454,7 @@ inline void save(const program &p, const char *filename)
 } // namespace migraphx
 
 #include <migraphx/api/custom_op.hpp>
+#include <migraphx/api/generator.hpp>
 #include <migraphx/api/models.hpp>
 
 #endif

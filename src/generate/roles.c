@@ -12,6 +12,7 @@ enum { PAST = 3 }; // of cache_append
 
 struct finder {
     const struct mgx_program *p;
+    const char **results; // names of all results
     const struct mgx_module *main;
     const struct mgx_role_names *names;
     struct mgx_ins **params;
@@ -34,8 +35,8 @@ static int param_of(const struct finder *f, const char *name)
 
 static int result_of(const struct finder *f, const char *name)
 {
-    for (int i = 0; i < f->p->output_names.count; i++)
-        if (strcmp(f->p->output_names.v[i], name) == 0)
+    for (int i = 0; i < f->out->result_count; i++)
+        if (strcmp(f->results[i], name) == 0)
             return i;
     return -1;
 }
@@ -147,8 +148,8 @@ static bool is_of_template(const char *name, const char *pattern, int *layer)
 static int result_of_template(const struct finder *f, const char *pattern, int layer)
 {
     int found;
-    for (int i = 0; i < f->p->output_names.count; i++)
-        if (is_of_template(f->p->output_names.v[i], pattern, &found) && found == layer)
+    for (int i = 0; i < f->out->result_count; i++)
+        if (is_of_template(f->results[i], pattern, &found) && found == layer)
             return i;
     return -1;
 }
@@ -169,8 +170,8 @@ static int renamed_result(const struct finder *f, const char *name, const char *
     const size_t begin = strlen(from);
     if (strncmp(name, from, begin) != 0)
         return -1;
-    for (int i = 0; i < f->p->output_names.count; i++) {
-        const char *other = f->p->output_names.v[i];
+    for (int i = 0; i < f->out->result_count; i++) {
+        const char *other = f->results[i];
         const size_t size = strlen(to);
         if (strncmp(other, to, size) == 0 && strcmp(other + size, name + begin) == 0)
             return i;
@@ -316,6 +317,17 @@ static size_t weights_of(const struct mgx_program *p)
     return bytes;
 }
 
+// As the model calls them; those without names as MIGraphX calls parameters for them.
+static enum mgx_status name_results(struct finder *f)
+{
+    const struct mgx_strings *own = &f->p->output_names;
+    f->results = MGX_NEW_ARRAY(f->arena, const char *, f->out->result_count + 1);
+    for (int i = 0; f->results && i < f->out->result_count; i++)
+        f->results[i] =
+            i < own->count ? own->v[i] : mgx_arena_printf(f->arena, "main:#output_%d", i);
+    return f->arena->failed ? mgx_fail_memory(f->diag) : MGX_OK;
+}
+
 enum mgx_status mgx_roles_find(struct mgx_roles *out, const struct mgx_program *p,
                                const struct mgx_role_names *names, struct mgx_arena *arena,
                                struct mgx_diag *diag)
@@ -336,6 +348,7 @@ enum mgx_status mgx_roles_find(struct mgx_roles *out, const struct mgx_program *
         return mgx_fail_memory(diag);
     mgx_module_parameters(f.main, f.params, f.param_count);
     out->result_count = mgx_module_result_count(f.main);
+    TRY(name_results(&f));
     TRY(read_inputs(&f));
     TRY(read_logits(&f));
     TRY(read_states(&f));

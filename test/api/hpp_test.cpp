@@ -245,8 +245,72 @@ static void quantized()
     CHECK(y.size() == 4 && y[0] > -6 && y[0] < -4); // 1 + 6 - 12
 }
 
+// A decoder of four tokens whose state halves with every run.
+static migraphx::program make_decoder()
+{
+    const std::string text =
+        "module: \"main\"\n"
+        "ids = @param:input_ids -> dynamic, int64_type, {b[0..], t[0..]}\n"
+        "table = @literal{1, 0, 2, -1, 0.5, 1, -2, 1, -1, 2, 1, 0, 0.25, -1, 0.75, 2} -> "
+        "float_type, {4, 4}, {4, 1}\n"
+        "half = @literal{0.5} -> float_type, {1}, {0}\n"
+        "x = gather[axis=0](table,ids)\n"
+        "past = @param:state -> dynamic, float_type, {b[0..], 1, 4}\n"
+        "halves = multibroadcast[out_lens={},out_dyn_dims={}](half,past)\n"
+        "old = mul(past,halves)\n"
+        "sum = reduce_sum[axes={1}](x)\n"
+        "now = add(old,sum)\n"
+        "w = multibroadcast[out_lens={},out_dyn_dims={}](now,x)\n"
+        "logits = add(x,w)\n"
+        "r = @return(logits,now)\n";
+    return {migraphx::make<migraphx_program>(&migraphx_program_parse, text.c_str(), text.size()),
+            migraphx::own{}};
+}
+
+static void generators()
+{
+    const migraphx::program decoder = make_decoder();
+    CHECK(thrown([&] { migraphx::generator g(decoder); }).find("\"state\" is none that") !=
+          std::string::npos);
+    migraphx::generator_options options;
+    options.set_name("tokens", "input_ids");
+    options.add_state("state", "main:#output_1");
+    options.add_end(3);
+    options.set_context(9);
+    options.set_piece(2);
+    options.set_target("cpu");
+    options.set_compile_options(migraphx::compile_options{});
+    migraphx::generator g(decoder, options);
+    CHECK(g.vocabulary() == 4 && g.context() == 9 && g.is_end(3) && !g.is_end(2));
+    auto text = g.add({0, 1, 2});
+    // state: (0.5 * (row 0 + row 1)) + row 2, and row 2 once more
+    const std::vector<float> logits{-1.25f, 4.5f, 2, 0};
+    CHECK(text.logits() == logits);
+    CHECK(text.next() == 1 && text.size() == 4);
+    auto other = text.fork(3);
+    migraphx::sampling settings = g.default_sampling();
+    settings.set_temperature(1);
+    settings.set_top_k(1);
+    settings.set_top_p(0.9);
+    settings.set_min_p(0.1);
+    settings.set_repetition_penalty(1.1);
+    settings.set_seed(3);
+    other.set_sampling(settings);
+    other.set_bias({100, 0, 0, 0});
+    CHECK((g.next({text, other}) == std::vector<std::int64_t>{text.tokens().back(), 0}));
+    other.set_bias({});
+    text.rewind(1);
+    CHECK((text.tokens() == std::vector<std::int64_t>{0}));
+    migraphx::generator shared = g.share();
+    auto third = shared.add({0, 1, 2});
+    CHECK(third.logits() == logits);
+    CHECK(g.statistic("runs") > 0);
+    CHECK(thrown([&] { text.append({7}); }).find("token 7") != std::string::npos);
+}
+
 int main()
 {
+    generators();
     guide();
     values();
     programs();
