@@ -6,13 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "op/rule/cache.h"
+#include "plan/blocks.h"
+
 struct mgx_bundle *mgx_bundle_create(struct mgx_bundle **all, int count, int64_t rows, int64_t room)
 {
     struct mgx_bundle *b = calloc(1, sizeof *b + (size_t)count * sizeof b->values[0]);
-    if (!b)
+    int64_t *lengths = calloc((size_t)rows, sizeof *lengths);
+    if (!b || !lengths) {
+        free(b);
+        free(lengths);
         return NULL;
-    *b = (struct mgx_bundle){
-        .holders = 1, .rows = rows, .room = room, .all = all, .next = *all, .count = count};
+    }
+    *b = (struct mgx_bundle){.holders = 1,
+                             .rows = rows,
+                             .room = room,
+                             .all = all,
+                             .next = *all,
+                             .lengths = lengths,
+                             .count = count};
     if (b->next)
         b->next->prev = b;
     *all = b;
@@ -38,6 +50,7 @@ void mgx_bundle_release(struct mgx_bundle *bundle)
         bundle->prev->next = bundle->next;
     else
         *bundle->all = bundle->next;
+    free(bundle->lengths);
     free(bundle);
 }
 
@@ -118,8 +131,12 @@ enum mgx_status mgx_bundle_gather(struct mgx_bundle **out, struct mgx_bundle **a
         mgx_bundle_release(b);
     else
         *out = b;
+    for (int64_t i = 0; i < count && status == MGX_OK; i++)
+        b->lengths[i] = places[i].length;
     return status;
 }
+
+// --- going back ---
 
 enum mgx_status mgx_bundle_shorten(struct mgx_bundle **out, const struct mgx_bundle *bundle,
                                    const struct mgx_roles *roles, int64_t length,
@@ -131,13 +148,35 @@ enum mgx_status mgx_bundle_shorten(struct mgx_bundle **out, const struct mgx_bun
         return mgx_fail_memory(diag);
     for (int i = 0; i < b->count; i++) {
         const struct mgx_carried *c = &roles->carried[i];
-        struct mgx_shape shape = bundle->values[i].shape;
-        if (c->kind == MGX_CARRIED_GROWING)
+        const struct mgx_tensor *t = &bundle->values[i];
+        struct mgx_shape shape = t->shape;
+        if (c->kind == MGX_CARRIED_GROWING) {
+            if (bundle->holders == 1)
+                (void)mgx_plan_block_shorten(t, c->axis, shape.lens[c->axis] - length);
             shape.lens[c->axis] = length;
-        b->values[i] = mgx_tensor_view(&bundle->values[i], &shape, 0);
+        }
+        b->values[i] = mgx_tensor_view(t, &shape, 0);
     }
+    b->lengths[0] = length;
     *out = b;
     return MGX_OK;
+}
+
+void mgx_bundle_set_lengths(struct mgx_bundle *bundle, const struct mgx_roles *roles,
+                            const int64_t *lengths)
+{
+    assert(bundle->holders >= 1);
+    for (int i = 0; i < bundle->count; i++) {
+        const struct mgx_tensor *t = &bundle->values[i];
+        if (roles->carried[i].kind != MGX_CARRIED_ROOM || !t->storage ||
+            atomic_load(&t->storage->refs) != 1)
+            continue;
+        uint64_t mark = mgx_cache_mark(t->shape.lens);
+        for (int64_t b = 0; b < bundle->rows; b++)
+            mark = mgx_cache_mark_entry(mark, lengths[b]);
+        mgx_plan_block_mark(t, mark);
+    }
+    memcpy(bundle->lengths, lengths, (size_t)bundle->rows * sizeof *lengths);
 }
 
 size_t mgx_bundles_bytes(const struct mgx_bundle *all)

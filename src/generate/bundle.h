@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The values that one run left for the next: caches and states, a row for each track of the run.
 //
-// Holds: a bundle never changes after it was made, and lives until its last holder lets go. Caches
-// with room have `room` rows for tokens, growing ones as many as the track has tokens; bundles of
+// Holds: a bundle does not change while it has several holders, and lives until the last one lets go.
+// Caches with room have `room` rows for tokens, growing ones as many as the track has tokens; bundles of
 // models with growing caches have one row. Cost: sharing O(1), making one from rows of others O(bytes).
 #pragma once
 
@@ -13,6 +13,7 @@ struct mgx_bundle {
     int64_t rows, room;
     struct mgx_bundle **all; // the list of those that live, for counting bytes
     struct mgx_bundle *next, *prev;
+    int64_t *lengths; // tokens of each row, as the run left them
     int count;
     struct mgx_tensor values[]; // in the order of roles->carried
 };
@@ -33,8 +34,13 @@ void mgx_bundle_release(struct mgx_bundle *bundle);
 enum mgx_status mgx_bundle_gather(struct mgx_bundle **out, struct mgx_bundle **all,
                                   const struct mgx_roles *roles, const struct mgx_place *places,
                                   int64_t count, int64_t room, struct mgx_diag *diag) MGX_NODISCARD;
-// The first `length` tokens of a bundle of one row, whose growing caches become shorter views.
+// The first `length` tokens of a bundle of one row, whose growing caches become shorter views. Of a
+// bundle whose only holder the caller is, they are the same bytes, and go on in place.
 enum mgx_status mgx_bundle_shorten(struct mgx_bundle **out, const struct mgx_bundle *bundle,
                                    const struct mgx_roles *roles, int64_t length,
                                    struct mgx_diag *diag) MGX_NODISCARD;
+// Rows of a bundle of caches with room now have these many tokens, where they had more: whoever alone
+// holds it says so before a run, which then goes on in place.
+void mgx_bundle_set_lengths(struct mgx_bundle *bundle, const struct mgx_roles *roles,
+                            const int64_t *lengths);
 size_t mgx_bundles_bytes(const struct mgx_bundle *all);

@@ -191,12 +191,31 @@ static int64_t room_for(const struct mgx_track_run *run, int64_t needed)
     return room;
 }
 
+// Tracks that went back go on behind the tokens that they have now, where nobody else, no mark and no
+// other track, holds the bundle.
+static void tell_lengths(const struct mgx_states *s, const struct mgx_track_run *run,
+                         struct mgx_bundle *b)
+{
+    bool fewer = false;
+    for (int64_t i = 0; i < run->count; i++)
+        fewer |= run->tracks[i]->at.length != b->lengths[i];
+    int64_t *lengths =
+        fewer && b->holders == run->count ? malloc((size_t)run->count * sizeof *lengths) : NULL;
+    if (!lengths)
+        return; // the run copies then
+    for (int64_t i = 0; i < run->count; i++)
+        lengths[i] = run->tracks[i]->at.length;
+    mgx_bundle_set_lengths(b, s->source.roles, lengths);
+    free(lengths);
+}
+
 static enum mgx_status bundle_of(struct mgx_states *s, const struct mgx_track_run *run,
                                  struct mgx_bundle **out, struct mgx_diag *diag)
 {
     const struct mgx_roles *r = s->source.roles;
     const int64_t needed = longest_of(run) + run->each;
     if (is_bundle(run, r->has_kind[MGX_CARRIED_ROOM], needed)) {
+        tell_lengths(s, run, run->tracks[0]->at.bundle);
         *out = mgx_bundle_hold(run->tracks[0]->at.bundle);
         return MGX_OK;
     }
@@ -361,6 +380,8 @@ static enum mgx_status take_states(struct mgx_states *s, const struct mgx_bundle
         return mgx_fail_memory(f->diag);
     for (int i = 0; i < r->carried_count; i++)
         b->values[i] = mgx_tensor_share(&s->results[r->carried[i].result]);
+    for (int64_t i = 0; i < f->run->count; i++)
+        b->lengths[i] = f->run->tracks[i]->at.length + f->run->each;
     *out = b;
     return MGX_OK;
 }

@@ -336,21 +336,42 @@ static bool is_in_lines(const struct mgx_shape *s, int axis, size_t line)
     return true;
 }
 
-bool mgx_plan_block_extend(const struct mgx_tensor *t, int axis, int64_t more)
+// Where the tensor ends in its block, or in each of its lines; NULL: it lies in none, or otherwise.
+static struct block *end_of(const struct mgx_tensor *t, int axis, size_t *end)
 {
     struct block *block = block_of(t);
     if (!block)
-        return false;
+        return NULL;
     const size_t start = (size_t)((const char *)t->data - (const char *)t->storage->data);
-    const size_t limit = block->line ? block->line : block->capacity;
     if ((block->line && start) || !is_in_lines(&t->shape, axis, block->line) ||
         (!block->line && lines_of(&t->shape, axis) != 1))
+        return NULL;
+    *end = start + row_bytes(&t->shape, axis) * (size_t)t->shape.lens[axis];
+    return block;
+}
+
+bool mgx_plan_block_extend(const struct mgx_tensor *t, int axis, int64_t more)
+{
+    size_t end;
+    struct block *block = end_of(t, axis, &end);
+    if (!block)
         return false;
-    const size_t row = row_bytes(&t->shape, axis), taken = row * (size_t)more;
-    size_t end = start + row * (size_t)t->shape.lens[axis];
+    const size_t limit = block->line ? block->line : block->capacity;
+    const size_t taken = row_bytes(&t->shape, axis) * (size_t)more;
     if (taken > limit || end > limit - taken)
         return false;
     return atomic_compare_exchange_strong(&block->used, &end, end + taken);
+}
+
+bool mgx_plan_block_shorten(const struct mgx_tensor *t, int axis, int64_t fewer)
+{
+    size_t end;
+    struct block *block = end_of(t, axis, &end);
+    if (!block || atomic_load(&t->storage->refs) != 1)
+        return false;
+    assert(fewer >= 0 && fewer <= t->shape.lens[axis]);
+    const size_t less = row_bytes(&t->shape, axis) * (size_t)fewer;
+    return atomic_compare_exchange_strong(&block->used, &end, end - less);
 }
 
 // --- tensors that are filled by and by ---

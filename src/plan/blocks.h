@@ -38,6 +38,9 @@ enum mgx_status mgx_plan_block_growing(struct mgx_plan_blocks *b, const struct m
 // with them is the caller alone, other owners see nothing of it. False if they are another's, there
 // is no room, or the tensor is none that grows along that axis.
 bool mgx_plan_block_extend(const struct mgx_tensor *t, int axis, int64_t more);
+// Gives the last `fewer` rows back, behind every line: whoever alone has the tensor, which is as the
+// last extension left it. False, and nothing happens, where it is not so or does not grow.
+bool mgx_plan_block_shorten(const struct mgx_tensor *t, int axis, int64_t fewer);
 // A tensor that has room inside its own lengths: `mark`, not 0, says up to where it is filled, in the
 // maker's way. Who moves the mark on has what lies behind it; false if another did so before, or t
 // lies in no block. One that grows by extending has none.

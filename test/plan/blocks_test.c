@@ -158,6 +158,29 @@ CASE(a_cache_of_heads_grows_behind_every_head)
     mgx_plan_blocks_close(b);
 }
 
+// Who alone has a cache gives its last rows back, and takes them again.
+CASE(a_cache_that_is_nobody_elses_becomes_shorter)
+{
+    struct mgx_plan_blocks *b = mgx_plan_blocks_create();
+    struct mgx_tensor t, next;
+    CHECK(b && make_cache(b, 3, 5, 9, &t));
+    number(&t, 0, 5);
+    CHECK(mgx_plan_block_extend(&t, 2, 4));
+    next = longer(&t, 4);
+    CHECK(!mgx_plan_block_shorten(&next, 2, 3)); // t has it too
+    mgx_tensor_release(&t);
+    CHECK(!mgx_plan_block_shorten(&next, 1, 1));
+    CHECK(mgx_plan_block_shorten(&next, 2, 3));
+    CHECK(!mgx_plan_block_shorten(&next, 2, 3)); // it no longer ends there
+    struct mgx_shape shape = next.shape;
+    shape.lens[2] = 6;
+    t = mgx_tensor_view(&next, &shape, 0);
+    mgx_tensor_release(&next);
+    CHECK(mgx_plan_block_extend(&t, 2, 3) && !mgx_plan_block_extend(&t, 2, 1));
+    mgx_tensor_release(&t);
+    mgx_plan_blocks_close(b);
+}
+
 // A part of the heads, or of the tokens, or the heads in another order, is not what grows.
 CASE(views_of_a_cache_take_nothing_of_it)
 {
@@ -185,5 +208,6 @@ CASE(views_of_a_cache_take_nothing_of_it)
 }
 
 TEST_MAIN(ROW(blocks_do_not_overlap) ROW(a_cache_of_heads_grows_behind_every_head)
-              ROW(views_of_a_cache_take_nothing_of_it) ROW(free_neighbours_grow_together)
-                  ROW(free_bytes_of_a_closed_plan_have_no_memory))
+              ROW(a_cache_that_is_nobody_elses_becomes_shorter)
+                  ROW(views_of_a_cache_take_nothing_of_it) ROW(free_neighbours_grow_together)
+                      ROW(free_bytes_of_a_closed_plan_have_no_memory))

@@ -5,11 +5,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/map.h"
+
 struct mgx_cache_attention {
     double scale, cap;
     int64_t window; // keys that a token sees, itself included; 0: all before it
     bool bias, sink;
 };
+
+// What is in a cache with room, as a mark (plan/blocks.h): its four lengths, and then one entry after
+// the other how many tokens it has. Not 0.
+static inline uint64_t mgx_cache_mark(const int64_t *lens)
+{
+    return mgx_hash_bytes(lens, 4 * sizeof *lens, 0) | 1;
+}
+
+static inline uint64_t mgx_cache_mark_entry(uint64_t mark, int64_t count)
+{
+    return mgx_hash_bytes(&count, sizeof count, mark) | 1;
+}
 
 // Where the new tokens of an entry begin.
 static inline int64_t mgx_cache_before(int64_t ends, int64_t tokens)

@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/size.h"
 #include "op/op.h"
 #include "op/rule/cache.h"
@@ -172,15 +171,13 @@ const struct mgx_plan_kernel cpu_kernel_cache_append = {
 
 // --- where they come with the run ---
 
-// What is in a cache with room, as a mark: its lengths, and how many tokens each entry has.
+// What is in a cache with room, as a mark.
 static uint64_t mark_of(const struct mgx_compute_call *c, const struct append *a, int64_t more)
 {
-    uint64_t mark = mgx_hash_bytes(c->out_shape->lens, 4 * sizeof(int64_t), 0);
-    for (int64_t b = 0; b < a->batch; b++) {
-        const int64_t count = mgx_cache_before(a->ends[b], a->tokens) + more;
-        mark = mgx_hash_bytes(&count, sizeof count, mark);
-    }
-    return mark ? mark : 1;
+    uint64_t mark = mgx_cache_mark(c->out_shape->lens);
+    for (int64_t b = 0; b < a->batch; b++)
+        mark = mgx_cache_mark_entry(mark, mgx_cache_before(a->ends[b], a->tokens) + more);
+    return mark;
 }
 
 // Do all entries have as many tokens as past has rows?
