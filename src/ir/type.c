@@ -140,6 +140,12 @@ bool mgx_type_is_complex(enum mgx_type type)
     return class_of(type) == 'c';
 }
 
+bool mgx_type_is_fp8(enum mgx_type type)
+{
+    return type == MGX_FP8E4M3FN || type == MGX_FP8E4M3FNUZ || type == MGX_FP8E5M2 ||
+           type == MGX_FP8E5M2FNUZ;
+}
+
 bool mgx_type_is_number(enum mgx_type type)
 {
     return mgx_type_is_float(type) || mgx_type_is_integral(type) || type == MGX_BOOL;

@@ -9,11 +9,6 @@
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
-static bool is_fp8(enum mgx_type t)
-{
-    return t == MGX_FP8E4M3FN || t == MGX_FP8E4M3FNUZ || t == MGX_FP8E5M2 || t == MGX_FP8E5M2FNUZ;
-}
-
 // The parameter itself becomes a float one; who read it reads it converted. It goes to the front
 // and its conversion stays where it was, so that parameters stand together as MIGraphX has them.
 static bool widen_parameter(struct mgx_module *m, struct mgx_ins *param)
@@ -35,7 +30,7 @@ static bool widen_parameter(struct mgx_module *m, struct mgx_ins *param)
 static bool widen_results(struct mgx_ins *ret)
 {
     for (int i = 0; i < ret->in_count; i++) {
-        if (!is_fp8(ret->in[i]->shape.type))
+        if (!mgx_type_is_fp8(ret->in[i]->shape.type))
             continue;
         struct mgx_ins *wide = mgx_emit_convert(ret, ret->in[i], MGX_FLOAT);
         if (!wide)
@@ -51,13 +46,13 @@ static enum mgx_status run(struct mgx_pass_call *c)
     struct mgx_ins *ret = mgx_module_return(m);
     bool good = true;
     MGX_EACH (ins, m) {
-        if (ins->op != &mgx_op_param || !is_fp8(ins->shape.type))
+        if (ins->op != &mgx_op_param || !mgx_type_is_fp8(ins->shape.type))
             continue;
         good &= widen_parameter(m, ins);
         c->changed = true;
     }
     for (int i = 0; ret && i < ret->in_count; i++)
-        c->changed |= is_fp8(ret->in[i]->shape.type);
+        c->changed |= mgx_type_is_fp8(ret->in[i]->shape.type);
     if (ret)
         good &= widen_results(ret);
     return good ? MGX_OK : mgx_program_status(c->program, c->diag);

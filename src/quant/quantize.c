@@ -168,17 +168,10 @@ static enum mgx_status check_options(const struct mgx_quant_options *o,
     if (!(o->percentile > 0 && o->percentile <= 100))
         return mgx_fail(diag, MGX_INVALID, "a percentile of %g is not between 0 and 100",
                         o->percentile);
-    switch (o->type) {
-    case MGX_INT8:
-    case MGX_FP8E4M3FN:
-    case MGX_FP8E4M3FNUZ:
-    case MGX_FP8E5M2:
-    case MGX_FP8E5M2FNUZ:
-        return MGX_OK;
-    default:
+    if (o->type != MGX_INT8 && !mgx_type_is_fp8(o->type))
         return mgx_fail(diag, MGX_UNSUPPORTED, "products are not quantized to %s",
                         mgx_type_name(o->type));
-    }
+    return MGX_OK;
 }
 
 enum mgx_status mgx_quantize(struct mgx_program *p, const struct mgx_quant_options *options,

@@ -113,18 +113,10 @@ static enum mgx_status scan_type(struct mgx_scan *s, enum mgx_type *out)
     const char *at = s->at;
     TRY(mgx_scan_type(s, &type));
     *out = (enum mgx_type)type;
-    switch (*out) {
-    case MGX_INT8:
-    case MGX_FLOAT:
-    case MGX_FP8E4M3FN:
-    case MGX_FP8E4M3FNUZ:
-    case MGX_FP8E5M2:
-    case MGX_FP8E5M2FNUZ:
-        return MGX_OK;
-    default:
+    if (*out != MGX_INT8 && *out != MGX_FLOAT && !mgx_type_is_fp8(*out))
         return mgx_scan_fail(s, at, MGX_UNSUPPORTED, "products are not quantized to %s",
                              mgx_type_name(*out));
-    }
+    return MGX_OK;
 }
 
 static enum mgx_status scan_input(struct mgx_scan *s, struct mgx_recipe_entry *e)

@@ -106,6 +106,8 @@ CASE(floats_hold_their_limits_at_any_address)
         mgx_store_double(type, room + 1, 1, mgx_type_lowest(type));
         CHECK(mgx_load_double(type, room + 1, 1) == mgx_type_lowest(type));
         CHECK(mgx_type_is_number(type) && mgx_type_is_signed(type));
+        CHECK(mgx_type_is_fp8(type) ==
+              (strncmp(mgx_type_name(type), "fp8e", 4) == 0 && mgx_type_lowest(type) < 0));
     }
     mgx_store_double(MGX_FLOAT, room, 0, 1e300);
     CHECK_INT(mgx_load_int(MGX_FLOAT, room, 0), INT64_MAX);

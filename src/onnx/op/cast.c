@@ -8,9 +8,7 @@
 
 static bool saturates(enum mgx_type from, enum mgx_type to)
 {
-    const bool narrow =
-        to == MGX_FP8E4M3FN || to == MGX_FP8E4M3FNUZ || to == MGX_FP8E5M2 || to == MGX_FP8E5M2FNUZ;
-    return narrow && mgx_type_is_number(from);
+    return mgx_type_is_fp8(to) && mgx_type_is_number(from);
 }
 
 // Values and infinities beyond the range of `type` brought to its ends; NaN stays.

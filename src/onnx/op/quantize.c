@@ -78,12 +78,6 @@ static struct mgx_ins *apply(struct mgx_node *n, const struct mgx_op *op,
 
 // --- QuantizeLinear ---
 
-static bool is_narrow_float(enum mgx_type type)
-{
-    return type == MGX_FP8E4M3FN || type == MGX_FP8E4M3FNUZ || type == MGX_FP8E5M2 ||
-           type == MGX_FP8E5M2FNUZ;
-}
-
 // Is enough known of the lengths?
 static bool can_spread(const struct mgx_ins *x, const struct mgx_ins *v)
 {
@@ -124,7 +118,7 @@ static enum mgx_status quantize(struct mgx_node *n)
         TRY(mgx_quantize_spread(n, x, axis, block, &zero));
     x = mgx_build_convert(n, x, precise);
     scale = mgx_build_convert(n, scale, precise);
-    if (is_narrow_float(type) && !mgx_onnx_int(n, "saturate", 1)) // infinities and NaN pass through
+    if (mgx_type_is_fp8(type) && !mgx_onnx_int(n, "saturate", 1)) // infinities and NaN pass through
         n->out[0] = mgx_build_convert(n, mgx_build_div(n, x, scale), type);
     else
         n->out[0] =

@@ -19,21 +19,19 @@ static bool is_byte(enum mgx_type type)
     return type == MGX_INT8 || type == MGX_UINT8;
 }
 
-static bool is_fp8(enum mgx_type type, enum mgx_fp8 *kind)
+static enum mgx_fp8 kind_of(enum mgx_type fp8)
 {
-    *kind = type == MGX_FP8E4M3FNUZ ? MGX_F8_E4M3FNUZ
-            : type == MGX_FP8E4M3FN ? MGX_F8_E4M3FN
-            : type == MGX_FP8E5M2   ? MGX_F8_E5M2
-                                    : MGX_F8_E5M2FNUZ;
-    return type == MGX_FP8E4M3FNUZ || type == MGX_FP8E4M3FN || type == MGX_FP8E5M2 ||
-           type == MGX_FP8E5M2FNUZ;
+    assert(mgx_type_is_fp8(fp8));
+    return fp8 == MGX_FP8E4M3FNUZ ? MGX_F8_E4M3FNUZ
+           : fp8 == MGX_FP8E4M3FN ? MGX_F8_E4M3FN
+           : fp8 == MGX_FP8E5M2   ? MGX_F8_E5M2
+                                  : MGX_F8_E5M2FNUZ;
 }
 
 // Of 16 bits, or a float of eight.
 static bool is_wider(enum mgx_type type)
 {
-    enum mgx_fp8 kind;
-    return type == MGX_INT16 || type == MGX_UINT16 || is_fp8(type, &kind);
+    return type == MGX_INT16 || type == MGX_UINT16 || mgx_type_is_fp8(type);
 }
 
 static bool works(enum mgx_type type)
@@ -253,10 +251,9 @@ static void read_attrs(const struct mgx_ins *ins, struct mgx_block_line *line)
 {
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
     const struct mgx_line_attr *attr = row && row->attrs ? ins->attr : NULL;
-    enum mgx_fp8 kind;
     if (ins->op == &mgx_op_quantizelinear) {
         line->a = ins->in_count == 2;
-        line->b = is_fp8(ins->shape.type, &kind) ? (float)kind : 0;
+        line->b = mgx_type_is_fp8(ins->shape.type) ? (float)kind_of(ins->shape.type) : 0;
     }
     if (attr) {
         line->a = (float)attr->alpha;
