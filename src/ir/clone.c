@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Copies of programs: only what is live, deep, into a fresh arena.
+// Copies of programs, and of bodies as programs: only what is live, deep, into a fresh arena.
 //
 // Modules are copied in the order of the list; an instruction may read one of an enclosing module,
 // which may come later in the list, so edges are set in a second sweep once every instruction has
 // its twin.
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ir/link.h"
@@ -162,6 +163,109 @@ enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_pro
     *out = c.to;
     return MGX_OK;
 }
+
+// --- a body alone ---
+
+struct body {
+    struct copy c;
+    MGX_ARRAY(const struct mgx_module *); // it, and those that it has
+    struct mgx_arena *arena;
+    const struct mgx_ins **outside;
+    int outside_count;
+};
+
+// Adds a module to the program, and what its instructions have.
+static enum mgx_status add_body(struct body *b, const struct mgx_module *m, struct mgx_module *twin)
+{
+    if (!twin || !mgx_map_put_pointer(&b->c.modules, m, twin) || !MGX_PUSH(b, b->arena, m))
+        return mgx_fail_memory(b->c.diag);
+    twin->bypass = m->bypass;
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        for (int i = 0; i < ins->mod_count; i++)
+            if (!mgx_map_find_pointer(&b->c.modules, ins->mod[i]))
+                TRY(add_body(b, ins->mod[i], mgx_program_add_module(b->c.to, ins->mod[i]->name)));
+    return MGX_OK;
+}
+
+static bool is_constant(const struct mgx_ins *ins)
+{
+    const bool view = (ins->op->flags & MGX_OP_VIEW) && ins->in_count == 1 && !ins->mod_count;
+    return ins->literal || (view && ins->in[0]->literal);
+}
+
+// What an instruction of another module is here.
+static enum mgx_status bring(struct body *b, const struct mgx_ins *ins)
+{
+    struct mgx_module *main = mgx_program_main(b->c.to);
+    if (mgx_map_find_pointer(&b->c.twins, ins))
+        return MGX_OK;
+    if (is_constant(ins)) {
+        for (int i = 0; i < ins->in_count; i++)
+            TRY(bring(b, ins->in[i]));
+        TRY(copy_ins(&b->c, ins, main));
+        return copy_edges(&b->c, ins);
+    }
+    char name[32];
+    snprintf(name, sizeof name, "#outside_%d", b->outside_count);
+    struct mgx_ins *param = mgx_add_parameter(main, name, &ins->shape);
+    b->outside[b->outside_count++] = ins;
+    return param && mgx_map_put_pointer(&b->c.twins, ins, param) ? MGX_OK
+                                                                 : mgx_fail_memory(b->c.diag);
+}
+
+static enum mgx_status bring_all(struct body *b)
+{
+    int most = 0;
+    for (int64_t k = 0; k < b->count; k++)
+        for (const struct mgx_ins *ins = b->v[k]->first; ins; ins = ins->next)
+            most += ins->in_count;
+    b->outside = MGX_NEW_ARRAY(b->arena, const struct mgx_ins *, most);
+    if (!b->outside)
+        return mgx_fail_memory(b->c.diag);
+    for (int64_t k = 0; k < b->count; k++)
+        for (const struct mgx_ins *ins = b->v[k]->first; ins; ins = ins->next)
+            for (int i = 0; i < ins->in_count; i++)
+                if (!mgx_map_find_pointer(&b->c.modules, ins->in[i]->owner))
+                    TRY(bring(b, ins->in[i]));
+    return MGX_OK;
+}
+
+static enum mgx_status copy_body(struct body *b, const struct mgx_module *m)
+{
+    TRY(add_body(b, m, mgx_program_main(b->c.to)));
+    b->c.to->parameter_count = m->program->parameter_count; // those brought come behind its own
+    TRY(bring_all(b));
+    for (int64_t k = 0; k < b->count; k++)
+        for (const struct mgx_ins *ins = b->v[k]->first; ins; ins = ins->next)
+            TRY(copy_ins(&b->c, ins, mgx_map_find_pointer(&b->c.modules, b->v[k])));
+    for (int64_t k = 0; k < b->count; k++)
+        for (const struct mgx_ins *ins = b->v[k]->first; ins; ins = ins->next)
+            TRY(copy_edges(&b->c, ins));
+    return mgx_program_status(b->c.to, b->c.diag);
+}
+
+enum mgx_status mgx_program_of_body(struct mgx_program **out, const struct mgx_module *body,
+                                    struct mgx_arena *arena, const struct mgx_ins ***outside,
+                                    int *count, struct mgx_diag *diag)
+{
+    *out = NULL;
+    struct body b = {.c = {.diag = diag}, .arena = arena};
+    TRY(mgx_program_create(&b.c.to, body->program->ops, diag));
+    const enum mgx_status status = copy_body(&b, body);
+    mgx_map_fini(&b.c.twins);
+    mgx_map_fini(&b.c.modules);
+    if (status != MGX_OK) {
+        mgx_program_destroy(b.c.to);
+        return status;
+    }
+    assert(keeps_literals(b.c.to));
+    *outside = b.outside;
+    *count = b.outside_count;
+    *out = b.c.to;
+    return MGX_OK;
+}
+
+// --- compaction and backups ---
 
 // What was inside the copy's modules is inside their homes.
 static void move_home(struct mgx_program *copy, struct mgx_module *const *homes)

@@ -98,6 +98,12 @@ void mgx_program_destroy(struct mgx_program *p); // NULL is allowed, as in every
 enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_program *p,
                                   struct mgx_diag *diag)
     MGX_NODISCARD; // live instructions only, into a fresh arena; the executable is not copied
+// A body as main of a program of its own, with the modules that it has. Literals of modules outside
+// come with it, and single views of them; whatever else it reads of others becomes parameters behind
+// its own, in the order of *outside, an array in `arena`.
+enum mgx_status mgx_program_of_body(struct mgx_program **out, const struct mgx_module *body,
+                                    struct mgx_arena *arena, const struct mgx_ins ***outside,
+                                    int *count, struct mgx_diag *diag) MGX_NODISCARD;
 // Moves the live instructions into a fresh arena (after a pipeline); every struct mgx_ins * becomes
 // invalid, modules stay.
 enum mgx_status mgx_program_compact(struct mgx_program *p, struct mgx_diag *diag) MGX_NODISCARD;

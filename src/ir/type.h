@@ -70,7 +70,8 @@ bool mgx_type_is_integral(enum mgx_type type); // signed and unsigned integers, 
 bool mgx_type_is_unsigned(enum mgx_type type);
 bool mgx_type_is_signed(enum mgx_type type); // signed integers and floats
 bool mgx_type_is_complex(enum mgx_type type);
-bool mgx_type_is_fp8(enum mgx_type type); // a float of eight bits with a mantissa: not the powers of two
+bool mgx_type_is_fp8(
+    enum mgx_type type); // a float of eight bits with a mantissa: not the powers of two
 int mgx_type_bits(enum mgx_type type); // of value in an integer of this type
 bool mgx_type_is_number(
     enum mgx_type type); // bool, integers and floats: what load/store below take

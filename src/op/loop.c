@@ -197,14 +197,20 @@ static enum mgx_status first_state(struct mgx_compute_call *c, struct state *s)
     return MGX_OK;
 }
 
-// The body may keep its counter (as a carried value or a row), so each round gets one of its own.
+// The body may keep its counter (as a carried value or a row); then the next round gets another.
+static enum mgx_status own(struct mgx_compute_call *c, struct mgx_tensor *t, enum mgx_type type)
+{
+    if (t->storage && atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1)
+        return MGX_OK;
+    const struct mgx_shape shape = mgx_shape_scalar(type);
+    mgx_tensor_release(t);
+    return mgx_tensor_create(t, &shape, c->diag);
+}
+
 static enum mgx_status start_round(struct mgx_compute_call *c, struct state *s)
 {
-    const struct mgx_shape counter = mgx_shape_scalar(MGX_INT64), flag = mgx_shape_scalar(MGX_BOOL);
-    mgx_tensor_release(&s->args[0]);
-    mgx_tensor_release(&s->args[1]);
-    TRY(mgx_tensor_create(&s->args[0], &counter, c->diag));
-    TRY(mgx_tensor_create(&s->args[1], &flag, c->diag));
+    TRY(own(c, &s->args[0], MGX_INT64));
+    TRY(own(c, &s->args[1], MGX_BOOL));
     *(int64_t *)s->args[0].data = s->iteration;
     *(unsigned char *)s->args[1].data = s->cond;
     return MGX_OK;

@@ -8,6 +8,7 @@
 #include "op/op.h"
 #include "pass/engine/constant.h"
 #include "plan/blocks.h"
+#include "plan/body.h"
 #include "plan/build.h"
 #include "plan/carried.h"
 #include "plan/certify.h"
@@ -301,19 +302,22 @@ void mgx_plan_destroy(struct mgx_executable *executable)
     if (!plan)
         return;
     struct mgx_plan_machine *machine = plan->machine;
-    if (machine->target->stop)
+    const bool whole = !plan->around;
+    if (whole && machine->target->stop)
         machine->target->stop(machine);
     for (struct mgx_context *x = plan->contexts, *next; x; x = next) {
         next = x->next;
         mgx_context_destroy(x);
     }
+    mgx_plan_drop_bodies(plan);
     mgx_plan_late_fini(&plan->late);
     if (machine->host)
         mgx_plan_store_fini(&plan->host_store);
     mgx_plan_store_fini(&plan->store);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
-    machine->target->release(machine);
+    if (whole)
+        machine->target->release(machine);
 }
 
 static struct mgx_plan *create(const struct mgx_program *p, struct mgx_plan_machine *machine)
@@ -351,21 +355,24 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
     enum mgx_status status = settle(p, settings->output_params, late, diag);
     if (status == MGX_OK)
         status = build_tuned(&b, settings->tuning_cache, diag);
+    if (status == MGX_OK)
+        status = mgx_plan_build_bodies(plan, settings, mgx_plan_compile, diag);
     mgx_tuning_fini(&b.tuner.used);
     mgx_tuning_fini(&b.tuner.carried);
     mgx_tuning_fini(&b.tuner.tuning);
     return status;
 }
 
-enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine *machine,
-                                 const struct mgx_plan_settings *settings, struct mgx_diag *diag)
+static enum mgx_status compile(struct mgx_program *p, struct mgx_plan_machine *machine,
+                               const struct mgx_plan_settings *settings, struct mgx_diag *diag)
 {
-    assert(machine->target->kernels && machine->target->copy && machine->target->release);
     struct mgx_plan *plan = create(p, machine);
     if (!plan) {
-        machine->target->release(machine);
+        if (!settings->around)
+            machine->target->release(machine);
         return mgx_fail_memory(diag);
     }
+    plan->around = settings->around;
     mgx_plan_shared_join(&plan->store, settings->shared);
     plan->store.makeshift = settings->makeshift;
     const enum mgx_status status = plan_program(p, plan, settings, diag);
@@ -377,4 +384,17 @@ enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine 
     p->executable = &plan->base;
     p->destroy_executable = mgx_plan_destroy;
     return MGX_OK;
+}
+
+enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine *machine,
+                                 const struct mgx_plan_settings *settings, struct mgx_diag *diag)
+{
+    assert(machine->target->kernels && machine->target->copy && machine->target->release);
+    struct mgx_plan_settings all = *settings;
+    struct mgx_plan_shared *own = NULL; // a plan and those of its bodies share what they pack
+    if (!all.shared && !machine->memory && mgx_plan_has_bodies(p))
+        all.shared = own = mgx_plan_shared_create(); // without it each packs for itself
+    const enum mgx_status status = compile(p, machine, &all, diag);
+    mgx_plan_shared_release(own);
+    return status;
 }

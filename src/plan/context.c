@@ -67,12 +67,43 @@ static enum mgx_status allocate(struct mgx_context *x, struct mgx_diag *diag)
     return plan->machine->memory ? allocate_device(x, diag) : MGX_OK;
 }
 
+void mgx_body_state_unbind(struct mgx_body_state *s)
+{
+    for (int i = 0; i < s->bound_count; i++)
+        mgx_tensor_release(&s->bound[i]);
+    s->call = 0;
+}
+
+void mgx_body_state_fini(struct mgx_body_state *s)
+{
+    assert(!s->context);
+    mgx_body_state_unbind(s);
+    free(s->params);
+    free(s->bound);
+    free(s->made);
+    *s = (struct mgx_body_state){0};
+}
+
+// Their contexts serve other runs now.
+static void leave_bodies(struct mgx_context *x)
+{
+    for (int i = 0; x->bodies && i < x->plan->body_count; i++) {
+        struct mgx_context *of = x->bodies[i].context;
+        mgx_body_state_unbind(&x->bodies[i]);
+        x->bodies[i].context = NULL;
+        if (of)
+            mgx_context_give(of);
+    }
+}
+
 void mgx_context_destroy(struct mgx_context *x)
 {
     if (!x)
         return;
     const struct mgx_memory *memory = x->plan->machine->memory;
     assert(!x->busy);
+    for (int i = 0; x->bodies && i < x->plan->body_count; i++)
+        mgx_body_state_fini(&x->bodies[i]);
     mgx_plan_drop_recordings(x);
     if (memory)
         memory->queue_destroy(x->queue);
@@ -90,6 +121,7 @@ void mgx_context_destroy(struct mgx_context *x)
     free(x->values);
     free(x->results);
     free(x->out);
+    free(x->bodies);
     free(x);
 }
 
@@ -135,6 +167,7 @@ void mgx_context_give(struct mgx_context *x)
 {
     struct mgx_plan *plan = x->plan;
     assert(!x->busy && !x->eval.frame);
+    leave_bodies(x);
     for (int i = 0; i < plan->dynamic_count; i++)
         mgx_tensor_release(&x->dynamic[i]);
     mgx_arena_fini(&x->strings);

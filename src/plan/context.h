@@ -8,6 +8,17 @@
 
 #include "plan/plan.h"
 
+// What a run keeps for a body that it has met (body.h).
+struct mgx_body_state {
+    bool ready;
+    struct mgx_context *context; // of the body's plan; NULL between runs
+    uint64_t call;               // of main's step that the values of main are bound for; 0: of none
+    struct mgx_named_tensor *params;
+    struct mgx_tensor *bound; // values of main that lie otherwise than the body reads them, packed
+    int bound_count;
+    struct mgx_tensor *made; // a round's results
+};
+
 struct mgx_context {
     struct mgx_context *next; // in the pool
     struct mgx_plan *plan;
@@ -26,6 +37,8 @@ struct mgx_context {
     struct mgx_arena strings;
     struct mgx_arena work; // of steps that the reference takes, one after the other
     struct mgx_eval eval;
+    uint64_t call;                 // counts steps that evaluate
+    struct mgx_body_state *bodies; // by plan->bodies (body.h); NULL before the first is met
 };
 
 enum mgx_status mgx_context_take(struct mgx_plan *plan, struct mgx_context **out,
@@ -38,5 +51,8 @@ void *mgx_context_address(const struct mgx_context *x, const struct mgx_plan_ref
 // The tensor of such a one: strings, tuples and sequences may be literals too.
 const struct mgx_tensor *mgx_context_dynamic(const struct mgx_context *x,
                                              const struct mgx_plan_value *v);
+// The values of main that are bound go.
+void mgx_body_state_unbind(struct mgx_body_state *s);
+void mgx_body_state_fini(struct mgx_body_state *s);
 // All that was given to the queue is done.
 enum mgx_status mgx_context_wait(struct mgx_context *x, struct mgx_diag *diag) MGX_NODISCARD;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a plan says of itself: kernel and layout of every step and why not a faster one, then the
 // sums.
+#include "plan/body.h"
 #include "plan/context.h"
 #include "plan/plan.h"
 #include "plan/shared.h"
@@ -117,6 +118,8 @@ size_t mgx_plan_bytes(const struct mgx_program *p)
     bytes += plan->late.choices.bytes;
     pthread_mutex_unlock(&plan->late.lock);
     bytes += context_bytes(plan);
+    for (int i = 0; i < plan->body_count; i++)
+        bytes += mgx_plan_bytes(plan->bodies[i].program);
     for (int i = 0; i < MGX_PLAN_SIDES; i++)
         if (i != MGX_PLAN_HOST || !plan->store.sharing)
             bytes += plan->block[i].bytes;

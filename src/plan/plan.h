@@ -17,6 +17,7 @@
 #include "plan/value.h"
 
 struct mgx_context;
+struct mgx_plan_body;
 struct mgx_plan_stretch;
 
 // Steps of one side, one behind the other, that the target does in one call. Whoever looks at what
@@ -83,8 +84,12 @@ struct mgx_plan {
     int result_count;
     struct mgx_ins **params; // in order of creation
     int param_count;
-    bool device_only; // no step and no result touches bytes of the host
-    bool on_host;     // there are steps that machine->host may do
+    bool device_only;             // no step and no result touches bytes of the host
+    bool on_host;                 // there are steps that machine->host may do
+    struct mgx_plan_body *bodies; // those with plans of their own (body.h)
+    int body_count;
+    struct mgx_map body_of;        // module -> body
+    const struct mgx_plan *around; // whose body this is; the machine is that one's. NULL: of none
     struct mgx_plan_late late;
     struct mgx_plan_store host_store; // of what machine->host chooses at run time, if there is one
     pthread_mutex_t lock;             // of the pool of contexts
@@ -117,10 +122,12 @@ struct mgx_plan_settings {
     const char *tuning_cache;       // file; NULL: none
     struct mgx_plan_shared *shared; // packed constants of other plans of the model; NULL: none
     struct mgx_plan_makeshift *makeshift; // NULL: the best kernels, whatever they have to pack
+    const struct mgx_plan *around;        // the program is a body of this one's; NULL: of none
 };
 
 // Plans a program that the target's passes have rewritten, and hangs the plan on it. The machine is
-// the plan's from here on, also on failure: it is handed back to target->release.
+// the plan's from here on, also on failure: it is handed back to target->release. That of a body stays
+// with the plan around it.
 enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine *machine,
                                  const struct mgx_plan_settings *settings,
                                  struct mgx_diag *diag) MGX_NODISCARD;

@@ -249,6 +249,7 @@ static enum mgx_status run_anew(const struct mgx_plan_step *step, const struct m
     const struct mgx_frame frame = {.module = step->ins->owner, .values = x->values};
     x->eval.frame = &frame;
     x->eval.depth = 1;
+    x->call++;
     if (status == MGX_OK)
         status = run_apart(step, args, in, diag);
     x->eval.frame = NULL;

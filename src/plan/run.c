@@ -11,6 +11,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "op/op.h"
+#include "plan/body.h"
 #include "plan/context.h"
 #include "plan/join.h"
 #include "plan/record.h"
@@ -274,12 +275,15 @@ static enum mgx_status make_result(struct mgx_context *x, int k, struct mgx_diag
     const struct mgx_plan_result *result = &x->plan->results[k];
     const bool device = result->value->side == MGX_PLAN_DEVICE;
     struct mgx_storage *old = x->results[k];
-    struct mgx_tensor fresh;
     if (!old || atomic_load_explicit(&old->refs, memory_order_acquire) != 1) {
-        TRY(mgx_tensor_create_on(&fresh, &result->shape, device ? x->plan->machine->memory : NULL,
-                                 diag));
+        const size_t bytes = mgx_shape_bytes(&result->shape); // which the plan has looked at
+        struct mgx_storage *fresh =
+            mgx_storage_create(device ? x->plan->machine->memory : NULL, bytes);
+        if (!fresh)
+            return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes%s%s", bytes,
+                            device ? " on " : "", device ? x->plan->machine->memory->name : "");
         mgx_storage_release(old);
-        x->results[k] = fresh.storage;
+        x->results[k] = fresh;
     }
     x->out[k] = x->results[k]->data;
     return MGX_OK;
@@ -387,7 +391,19 @@ static enum mgx_status end_run(struct mgx_context *x, const struct mgx_run *run,
     return x->plan->machine->memory->leave(x->queue, diag);
 }
 
-static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+static enum mgx_status run_round(struct mgx_context *x, struct mgx_run *run, struct mgx_eval *outer,
+                                 struct mgx_diag *diag);
+
+// mgx_eval's hook; `user` is the context.
+static enum mgx_status run_body(void *user, const struct mgx_module *m,
+                                const struct mgx_tensor *args, int arg_count,
+                                struct mgx_tensor *results, bool *done, struct mgx_diag *diag)
+{
+    const struct mgx_plan_body_call call = {m, args, arg_count, results, run_round};
+    return mgx_plan_run_body(user, &call, done, diag);
+}
+
+static void begin_run(struct mgx_context *x, const struct mgx_run *run)
 {
     x->params = run->params; // in order of creation, which is the plan's
     x->eval = (struct mgx_eval){.strings = &x->strings,
@@ -396,8 +412,44 @@ static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct
                                 .offer = mgx_plan_late_offer,
                                 .knows = mgx_plan_late_knows,
                                 .create = mgx_plan_late_create,
-                                .offer_user = &x->late};
+                                .offer_user = &x->late,
+                                .body = x->plan->body_count ? run_body : NULL,
+                                .body_user = x};
     assert(run->param_count == x->plan->param_count);
+}
+
+// What counts in all of a run, wherever it happens.
+static void carry_counts(struct mgx_eval *to, const struct mgx_eval *from)
+{
+    to->seed = from->seed;
+    to->rounds = from->rounds;
+    to->members = from->members;
+    to->created = from->created;
+}
+
+// A body's run, in a context that its caller holds on to.
+static enum mgx_status run_round(struct mgx_context *x, struct mgx_run *run, struct mgx_eval *outer,
+                                 struct mgx_diag *diag)
+{
+    assert(!x->plan->machine->memory && x->plan->around);
+    begin_run(x, run);
+    x->eval.strings = outer->strings;
+    carry_counts(&x->eval, outer);
+    enum mgx_status status = prepare_results(x, diag);
+    if (status == MGX_OK)
+        status = run_all(x, run, diag);
+    x->ran |= status == MGX_OK;
+    if (status == MGX_OK)
+        status = hand_out(x, run, diag);
+    carry_counts(outer, &x->eval);
+    for (int i = 0; i < x->plan->dynamic_count; i++)
+        mgx_tensor_release(&x->dynamic[i]);
+    return status;
+}
+
+static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+{
+    begin_run(x, run);
     const struct mgx_memory *memory = x->plan->machine->memory;
     if (memory)
         TRY(check_sides(x, diag));

@@ -452,7 +452,7 @@ static enum mgx_status run_module(struct run *r, const int *last, struct mgx_ten
     return MGX_OK;
 }
 
-enum mgx_status mgx_eval_module(struct mgx_eval *e, const struct mgx_module *m,
+static enum mgx_status evaluate(struct mgx_eval *e, const struct mgx_module *m,
                                 const struct mgx_tensor *args, int arg_count,
                                 struct mgx_tensor *results, struct mgx_diag *diag)
 {
@@ -479,4 +479,14 @@ enum mgx_status mgx_eval_module(struct mgx_eval *e, const struct mgx_module *m,
     e->frame = outer;
     end_part(e, &part);
     return status;
+}
+
+enum mgx_status mgx_eval_module(struct mgx_eval *e, const struct mgx_module *m,
+                                const struct mgx_tensor *args, int arg_count,
+                                struct mgx_tensor *results, struct mgx_diag *diag)
+{
+    bool done = false;
+    if (e->body)
+        TRY(e->body(e->body_user, m, args, arg_count, results, &done, diag));
+    return done ? MGX_OK : evaluate(e, m, args, arg_count, results, diag);
 }

@@ -42,6 +42,11 @@ struct mgx_eval {
     enum mgx_status (*create)(void *user, const struct mgx_shape *shape, struct mgx_tensor *out,
                               struct mgx_diag *diag);
     void *offer_user;
+    // A target's better way for a body as a whole, when set: fills `results`, or is not done.
+    enum mgx_status (*body)(void *user, const struct mgx_module *m, const struct mgx_tensor *args,
+                            int arg_count, struct mgx_tensor *results, bool *done,
+                            struct mgx_diag *diag);
+    void *body_user;
 };
 
 // A loop that never ends, nests of loops, sequences that grow and strings that double ask for any
