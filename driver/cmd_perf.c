@@ -145,7 +145,7 @@ static bool run_rounds(const struct rounds *r)
     double ms;
     work_begin("timing and profiling", 2 * m->runs);
     run_once(r->program, r->params, NULL, 0, &ms, &good);
-    for (int until = 0; until < m->runs && good;) {
+    for (int until = 0; until < m->runs && good && !work_stopped();) {
         until = m->runs - until > BLOCK ? until + BLOCK : m->runs;
         good = time_runs(r, until) && profile_runs(r, until);
     }
