@@ -2,11 +2,12 @@
 // topk of floats and 32-bit integers: the k-th key is found by counting, what lies before it is
 // collected in order of position and sorted by radix.
 //
-//     keys ascend where the result does: count by the upper half, then by the lower half within the
+//     keys ascend where the result does: count by the highest digit, then by the next one within the
 //     bucket of the k-th; below the k-th key everything is in, of equal ones the first few
 //
 // Equal values keep the order of their positions, NaN is the largest. Cost: linear, three looks at
-// the keys; short lines are sorted whole.
+// the keys, and four at those of lines that are shorter than what larger digits have of buckets;
+// short lines are sorted whole.
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@
 #include "targets/cpu/lower/lower.h"
 #include "targets/cpu/lower/order.h"
 
-enum { RADIX = 256, HALF = 1 << 16, SHORT = 1 << 11 };
+enum { RADIX = 256, SHORT = 1 << 11, LONG = 1 << 16, SMALL_DIGIT = 11, LARGE_DIGIT = 16 };
 
 void cpu_order_sort(uint64_t *entries, uint64_t *room, int64_t count)
 {
@@ -43,7 +44,8 @@ struct line {
     bool largest;
     uint32_t *keys;
     uint64_t *entries, *room;
-    int32_t *buckets; // HALF
+    int digit;        // bits that are counted by at a time
+    int32_t *buckets; // one for each value of a digit
 };
 
 static void make_keys(const struct line *l)
@@ -69,21 +71,24 @@ static uint32_t bucket_of(const struct line *l, int64_t *rank)
     return b;
 }
 
-// The k-th smallest key; *equal is how many keys equal to it are in.
+// The k-th smallest key, digit by digit; *equal is how many keys equal to it are in.
 static uint32_t last_key(const struct line *l, int64_t *equal)
 {
     int64_t rank = l->k - 1;
-    memset(l->buckets, 0, HALF * sizeof *l->buckets);
-    for (int64_t i = 0; i < l->length; i++)
-        l->buckets[l->keys[i] >> 16]++;
-    const uint32_t high = bucket_of(l, &rank);
-    memset(l->buckets, 0, HALF * sizeof *l->buckets);
-    for (int64_t i = 0; i < l->length; i++)
-        if (l->keys[i] >> 16 == high)
-            l->buckets[l->keys[i] & (HALF - 1)]++;
-    const uint32_t low = bucket_of(l, &rank);
+    uint32_t key = 0, known = 0; // bits of it that are found
+    for (int shift = 32; shift > 0;) {
+        const int bits = shift < l->digit ? shift : l->digit;
+        const uint32_t digit = (1u << bits) - 1;
+        shift -= bits;
+        memset(l->buckets, 0, sizeof *l->buckets << bits);
+        for (int64_t i = 0; i < l->length; i++)
+            if ((l->keys[i] & known) == key)
+                l->buckets[l->keys[i] >> shift & digit]++;
+        key |= bucket_of(l, &rank) << shift;
+        known |= digit << shift;
+    }
     *equal = rank + 1;
-    return high << 16 | low;
+    return key;
 }
 
 // The entries that are in, by position. All of a short line.
@@ -145,7 +150,8 @@ static bool take_room(struct line *l)
     const int64_t most = l->length <= SHORT ? l->length : l->k;
     l->keys = malloc((size_t)l->length * sizeof *l->keys);
     l->entries = malloc((size_t)(most + 1) * 2 * sizeof *l->entries);
-    l->buckets = l->length > SHORT ? malloc(HALF * sizeof *l->buckets) : NULL;
+    l->digit = l->length < LONG ? SMALL_DIGIT : LARGE_DIGIT;
+    l->buckets = l->length > SHORT ? malloc(sizeof *l->buckets << l->digit) : NULL;
     l->room = l->entries ? l->entries + most + 1 : NULL;
     return l->keys && l->entries && (l->buckets || l->length <= SHORT);
 }
