@@ -9,8 +9,9 @@
 //     y = softmax(f(q k')) v     f(x) = cap tanh(scale x / cap) + bias     (cap 0: scale x + bias)
 //
 // Head h looks at head h * shared / heads of the cache. Token i of entry b has position
-// max(ends - tokens, 0) + i and sees the keys up to it, with a window that many of them. A sink is
-// one score more per head that takes its share of the softmax. Who sees nothing gets 0.
+// max(ends - tokens, 0) + i and sees the keys up to it, with a window that many of them; with `whole`
+// all tokens have the position of the entry's last one. A sink is one score more per head that takes
+// its share of the softmax. Who sees nothing gets 0.
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -21,10 +22,13 @@
 
 enum { Q, K, V, ENDS };
 
-static const struct mgx_field fields[] = {
-    MGX_REAL(struct mgx_cache_attention, scale), MGX_REAL(struct mgx_cache_attention, cap),
-    MGX_INT(struct mgx_cache_attention, window), MGX_FLAG(struct mgx_cache_attention, bias),
-    MGX_FLAG(struct mgx_cache_attention, sink),  {0}};
+static const struct mgx_field fields[] = {MGX_REAL(struct mgx_cache_attention, scale),
+                                          MGX_REAL(struct mgx_cache_attention, cap),
+                                          MGX_INT(struct mgx_cache_attention, window),
+                                          MGX_FLAG(struct mgx_cache_attention, bias),
+                                          MGX_FLAG(struct mgx_cache_attention, sink),
+                                          MGX_FLAG(struct mgx_cache_attention, whole),
+                                          {0}};
 static const struct mgx_cache_attention defaults = {.scale = 1};
 
 // --- shape ---
@@ -141,7 +145,7 @@ static void attend(const struct call *x, int64_t b, int64_t h, int64_t i, int64_
     double high = x->sink ? x->sink[h] : -INFINITY, sum = 0;
     for (int64_t j = from; j < to; j++) {
         x->scores[j] = score(x, b, h, i, j);
-        high = fmax(high, x->scores[j]);
+        high = isnan(x->scores[j]) || x->scores[j] > high ? x->scores[j] : high; // NaN stays
     }
     for (int64_t d = 0; d < x->width; d++)
         y[d] = 0;

@@ -200,9 +200,9 @@ static struct mgx_ins *emit_seen(struct mgx_ins *ins, const int64_t *lens)
 {
     const struct mgx_cache_attention *a = ins->attr;
     const int64_t two[2] = {lens[0], lens[2]};
-    struct mgx_ins *at =
-        mgx_emit_binary(ins, &mgx_op_add, emit_before_new(ins, ins->in[3], lens[2], lens[2]),
-                        emit_places(ins, two, 2));
+    struct mgx_ins *i = a->whole ? NULL : emit_places(ins, two, 2);
+    struct mgx_ins *at = emit_before_new(ins, ins->in[3], a->whole ? 1 : lens[2], lens[2]);
+    at = a->whole ? at : mgx_emit_binary(ins, &mgx_op_add, at, i);
     at = emit_spread(ins, at, 2, lens);
     struct mgx_ins *behind =
         mgx_emit_binary(ins, &mgx_op_sub, at, emit_places(ins, lens, 4)); // keys so far back

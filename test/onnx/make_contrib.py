@@ -17,6 +17,7 @@ import zlib
 from math import erf
 
 import numpy as np
+import contrib_decoders
 import onnx
 import onnxruntime as ort
 from make_suite import forget_shapes
@@ -508,6 +509,8 @@ def main():
     args = parser.parse_args()
     for group in GROUPS:
         group()
+    for group in contrib_decoders.GROUPS:
+        group(sys.modules[__name__])
     failed, written = [], 0
     for name, row in CASES.items():
         if not re.search(args.only, name):

@@ -11,6 +11,7 @@ struct mgx_cache_attention {
     double scale, cap;
     int64_t window; // keys that a token sees, itself included; 0: all before it
     bool bias, sink;
+    bool whole; // a token sees all of its entry, later tokens too
 };
 
 // What is in a cache with room, as a mark (plan/blocks.h): its four lengths, and then one entry after
@@ -36,7 +37,7 @@ static inline void mgx_cache_visible(const struct mgx_cache_attention *a, int64_
                                      int64_t tokens, int64_t keys, int64_t i, int64_t *from,
                                      int64_t *to)
 {
-    const int64_t at = mgx_cache_before(ends, tokens) + i;
+    const int64_t at = a->whole ? (ends > 1 ? ends - 1 : 0) : mgx_cache_before(ends, tokens) + i;
     *to = at < keys ? at + 1 : keys;
     *from = a->window > 0 && at >= a->window ? at + 1 - a->window : 0;
     *from = *from < *to ? *from : *to;

@@ -137,7 +137,7 @@ static int64_t group_of(const struct mgx_cached_desc *d)
 static void visible(const struct mgx_cached_desc *d, int64_t ends, int64_t token, int64_t *from,
                     int64_t *to)
 {
-    const struct mgx_cache_attention attr = {.window = d->window};
+    const struct mgx_cache_attention attr = {.window = d->window, .whole = d->whole};
     mgx_cache_visible(&attr, ends, d->tokens, d->keys, token, from, to);
 }
 

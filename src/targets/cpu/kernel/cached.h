@@ -25,6 +25,7 @@ struct mgx_cached_desc {
     int64_t q[3], k[3], v[3], y[3], bias[3];
     float scale, cap;
     int64_t window; // keys that a token sees; 0: all up to its own
+    bool whole;     // up to the entry's last one instead
     bool biased, sunk;
 };
 

@@ -62,6 +62,7 @@ static void describe(const struct mgx_plan_offer *c, const struct cached *g,
                                   .scale = (float)a->scale,
                                   .cap = (float)a->cap,
                                   .window = a->window,
+                                  .whole = a->whole,
                                   .biased = g->bias >= 0,
                                   .sunk = g->sink >= 0};
     set_strides(q, d->q);
