@@ -186,3 +186,49 @@ def packed_mixtures(c):
                     c.case(stem + "_step", "QMoE", [x[:1], router[:1], *inputs[2:]], tolerance="1e-3 1e-3",
                            normalize_routing_weights=1, **more)
                     c.case(stem + "_rates", "QMoE", [*inputs, None, rates], tolerance="1e-3 1e-3", **more)
+
+
+# --- states ---
+
+
+@group
+def states(c):
+    shapes = {"": (2, 2, 2), "_more_queries": (4, 2, 2), "_more_values": (2, 4, 4), "_few_keys": (2, 2, 4)}
+    for rule in ("linear", "gated", "delta", "gated_delta"):
+        for name, (queries, keys, values) in shapes.items():
+            inputs = [c.rand(2, 5, queries * 8), c.rand(2, 5, keys * 8), c.rand(2, 5, values * 6), c.rand(2, values, 8, 6)]
+            inputs.append(-np.abs(c.rand(2, 5, values * 8)) if "gated" in rule else None)
+            inputs.append(1 / (1 + np.exp(-c.rand(2, 5, values))) if "delta" in rule else None)
+            while inputs[-1] is None:
+                inputs.pop()
+            c.case(f"linear_attention_{rule}{name}", "LinearAttention", inputs, outputs=2, q_num_heads=queries,
+                   kv_num_heads=values, update_rule=rule)
+    for steps in (1, 5):
+        for how in ("none", "silu"):
+            x, w, b, past = c.rand(2, 3, steps), c.rand(3, 1, 4), c.rand(3), c.rand(2, 3, 3)
+            stem = f"causal_conv_{steps}_{how}"
+            c.case(stem, "CausalConvWithState", [x, w, b, past], outputs=2, activation=how)
+            c.case(stem + "_first", "CausalConvWithState", [x, w], outputs=2, activation=how)
+    c.case("causal_conv_dilated", "CausalConvWithState", [c.rand(2, 3, 9), c.rand(3, 1, 3), None, c.rand(2, 3, 4)],
+           outputs=2, dilation=2)
+    c.case("causal_conv_last", "CausalConvWithState", [c.rand(2, 5, 3), c.rand(3, 1, 3), None, c.rand(2, 2, 3)],
+           outputs=2, channels_last=1)
+
+
+# --- one token of many heads ---
+
+
+@group
+def one_token(c):
+    heads, width, room = 2, 8, 6
+    past, at = [c.rand(2, heads, room, 4) for _ in range(2)], np.array([3], np.int32)
+    mask, bias = np.array([[1, 1, 0, 1], [0, 1, 1, 1]], np.int32), c.rand(3 * width)
+    more = {"num_heads": heads, "past_present_share_buffer": 1}
+    new = [c.rand(2, 1, width) for _ in range(3)]
+    op = "DecoderMaskedMultiHeadAttention"
+    c.case("masked_self", op, [*new, None, None, *past, at], outputs=3, **more)
+    c.case("masked_self_all", op, [*new, mask, c.rand(1, heads, 1, 4), *past, at, None, None, bias], outputs=3, **more)
+    cross = [c.rand(2, heads, 5, 4) for _ in range(2)]
+    c.case("masked_cross", op, [new[0], *cross], num_heads=heads)
+    c.case("masked_cross_mask", op, [new[0], *cross, np.array([[1, 0, 1, 1, 1], [1, 1, 1, 0, 0]], np.int32)],
+           num_heads=heads)

@@ -18,6 +18,7 @@ from math import erf
 
 import numpy as np
 import contrib_decoders
+import contrib_small
 import onnx
 import onnxruntime as ort
 from make_suite import forget_shapes
@@ -462,7 +463,7 @@ def build(op, inputs, outputs, constants, domain, attributes, results=None):
         [node], op, given,
         [info(n, r) for n, r in zip(made, results)] if results else [onnx.ValueInfoProto(name=n) for n in made],
         [numpy_helper.from_array(inputs[i], names[i]) for i in sorted(constants)])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", int(version or 17) if domain == "" else 17), helper.make_opsetid("com.microsoft", 1)]
     if domain not in ("", "com.microsoft"):
         opsets.append(helper.make_opsetid(domain, int(version or 3)))
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
@@ -509,7 +510,7 @@ def main():
     args = parser.parse_args()
     for group in GROUPS:
         group()
-    for group in contrib_decoders.GROUPS:
+    for group in contrib_decoders.GROUPS + contrib_small.GROUPS:
         group(sys.modules[__name__])
     failed, written = [], 0
     for name, row in CASES.items():

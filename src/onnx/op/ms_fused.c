@@ -79,6 +79,9 @@ static enum mgx_status fused_matmul(struct mgx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_ms_fused_matmul = {
     .name = "FusedMatMul", .domain = "com.microsoft", .import = fused_matmul};
+// A sparse matrix is a dense one here.
+const struct mgx_onnx_op mgx_onnx_ms_sparse_to_dense_matmul = {
+    .name = "SparseToDenseMatMul", .domain = "com.microsoft", .import = fused_matmul};
 const struct mgx_onnx_op mgx_onnx_ms_transpose_matmul = {
     .name = "TransposeMatMul", .domain = "com.microsoft", .import = fused_matmul};
 const struct mgx_onnx_op mgx_onnx_ms_fused_matmul_activation = {

@@ -239,7 +239,7 @@ static enum mgx_status read_table(struct mgx_node *n, struct table *t)
                         .bits = mgx_onnx_int(n, "bits", 4),
                         .block = mgx_onnx_int(n, "block_size", 128),
                         .packed = n->in[0]->shape.type == MGX_UINT8};
-    if (t->packed && t->bits != 4 && t->bits != 8)
+    if (t->packed && t->bits != 2 && t->bits != 4 && t->bits != 8)
         return mgx_node_unsupported(n, "%lld bits", (long long)t->bits);
     if (t->block < 16 || t->block > 1 << 20)
         return mgx_node_invalid(n, "block_size is %lld", (long long)t->block);
@@ -273,9 +273,9 @@ static enum mgx_status spread_zero(struct mgx_node *n, struct table *t, int at)
         return MGX_OK;
     }
     const int64_t have = t->zero->shape.lens[at], length = t->x->shape.lens[at];
-    if (have * t->block >= length + 2 * t->block)
-        return mgx_node_invalid(n, "%lld zero points for %lld", (long long)have, (long long)length);
     const int64_t blocks = (length + t->block - 1) / t->block;
+    if (have < blocks || have - blocks >= 8 / t->bits)
+        return mgx_node_invalid(n, "%lld zero points for %lld", (long long)have, (long long)length);
     if (have > blocks)
         t->zero = mgx_build_slice(n, t->zero, at, 0, blocks);
     return mgx_quantize_spread(n, t->x, at, t->block, &t->zero);

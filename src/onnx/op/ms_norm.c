@@ -3,6 +3,7 @@
 // channels. All end in mgx_build_standardize or mgx_build_rms, so that passes meet one form; what
 // is narrower than float is computed in float.
 #include "onnx/build.h"
+#include "onnx/quantize.h"
 
 static struct mgx_ins *widen(struct mgx_node *n, struct mgx_ins *x)
 {
@@ -193,6 +194,34 @@ const struct mgx_onnx_op mgx_onnx_ms_embed_layer_normalization = {.name = "Embed
                                                                   .domain = "com.microsoft",
                                                                   .import = embed_layer,
                                                                   .result = "2i2"};
+
+// Tables, gamma and beta in bytes: at input 2 on, their scales at 8 on, their zero points at 13 on.
+static enum mgx_status quantized_embed_layer(struct mgx_node *n)
+{
+    enum { TABLES = 5, FIRST = 2, SCALES = 8, ZEROS = 13 };
+    struct mgx_ins *in[8] = {mgx_node_in(n, 0), mgx_node_in(n, 1)};
+    if (n->in_count != ZEROS + TABLES)
+        return mgx_node_invalid(n, "%d inputs, not %d", n->in_count, ZEROS + TABLES);
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    for (int i = 0; i < TABLES; i++) {
+        struct mgx_ins *x = n->in[FIRST + i], *scale = n->in[SCALES + i];
+        if (!x && i == 2)
+            continue;
+        if (!x || !scale)
+            return mgx_node_invalid(n, "input %d or its scale is missing", FIRST + i);
+        in[FIRST + i] = mgx_quantize_undo(n, x, scale, n->in[ZEROS + i], 0);
+    }
+    in[7] = n->in[7];
+    struct mgx_node plain = *n;
+    plain.in = in;
+    plain.in_count = 8;
+    return mgx_node_status(n) == MGX_OK ? embed_layer(&plain) : mgx_node_status(n);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qembed = {.name = "QEmbedLayerNormalization",
+                                               .domain = "com.microsoft",
+                                               .import = quantized_embed_layer,
+                                               .result = "8i8"};
 
 // --- GroupNorm, SkipGroupNorm ---
 

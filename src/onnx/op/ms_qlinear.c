@@ -159,6 +159,35 @@ const struct mgx_onnx_op mgx_onnx_ms_qlinear_global_average_pool = {
     .domain = "com.microsoft",
     .import = qlinear_global_average_pool};
 
+// Bytes keep their meaning.
+static enum mgx_status nhwc_max_pool(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, 1, 1));
+    if (mgx_build_rank(n->in[0]) < 0)
+        return mgx_onnx_defer(n);
+    struct mgx_ins *x = move_channels(n, n->in[0], false), *y = NULL;
+    TRY(borrow(n, &mgx_onnx_max_pool, &x, 1, &y, 1));
+    n->out[0] = move_channels(n, y, true);
+    return mgx_node_status(n);
+}
+const struct mgx_onnx_op mgx_onnx_ms_nhwc_max_pool = {
+    .name = "NhwcMaxPool", .domain = "com.microsoft", .import = nhwc_max_pool};
+
+// --- QLinearWhere: a condition, X and Y with scale and zero point each, Z's ---
+
+static enum mgx_status qlinear_where(struct mgx_node *n)
+{
+    TRY(need(n, 8, 9, 1u << 3 | 1u << 6));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *x = mgx_quantize_from(n, n->in[1], 2, 0);
+    struct mgx_ins *y = mgx_quantize_from(n, n->in[4], 5, 0);
+    n->out[0] = mgx_quantize_to(n, mgx_build_where(n, n->in[0], x, y), 7, 0);
+    return mgx_node_status(n);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_where = {
+    .name = "QLinearWhere", .domain = "com.microsoft", .import = qlinear_where, .result = "1"};
+
 // --- QLinearConcat: Y's scale and zero point, then (X, scale, zero point) of every part ---
 
 static enum mgx_status qlinear_concat(struct mgx_node *n)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operators outside the standard that exporters have left in models: ImageScaler and ConstantFill
-// (of ONNX before 1.0), ATen's embedding_bag, and the MX quantization of Quark's models.
+// Operators outside the standard that exporters have left in models: ImageScaler, Affine, Scale, Crop,
+// DynamicSlice and ConstantFill (of ONNX before 1.0), ATen's embedding_bag, and the MX quantization of Quark's models.
 #include <math.h>
 #include <string.h>
 
@@ -28,6 +28,56 @@ static enum mgx_status image_scaler(struct mgx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_image_scaler = {.name = "ImageScaler", .import = image_scaler};
+
+// alpha * x + beta, or scale * x
+static enum mgx_status affine(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, 1, 1));
+    const double by = mgx_onnx_real(n, n->op_type[0] == 'A' ? "alpha" : "scale", 1);
+    struct mgx_ins *y = mgx_build_with(n, &mgx_op_mul, n->in[0], by);
+    const double beta = mgx_onnx_real(n, "beta", 0);
+    n->out[0] = beta != 0 ? mgx_build_with(n, &mgx_op_add, y, beta) : y;
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_affine = {.name = "Affine", .import = affine};
+const struct mgx_onnx_op mgx_onnx_scale = {.name = "Scale", .import = affine};
+
+// Images without borders: left, top, right and bottom; with `scale`, that many rows and columns from
+// the upper left corner on.
+static enum mgx_status crop(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, 1, 1));
+    if (!mgx_build_is_static(n->in[0]))
+        return mgx_onnx_defer(n);
+    const struct mgx_ints border = mgx_onnx_ints(n, "border"), scale = mgx_onnx_ints(n, "scale");
+    const struct mgx_shape *x = &n->in[0]->shape;
+    if (x->rank != 4 || border.count != 4 || (scale.count && scale.count != 2))
+        return mgx_node_invalid(n, "an input of rank %d, %d borders, %d lengths", x->rank,
+                                border.count, scale.count);
+    struct mgx_ins *y = n->in[0];
+    for (int i = 0; i < 2; i++) {
+        const int64_t length = x->lens[2 + i], from = border.v[1 - i];
+        const int64_t behind = border.v[3 - i];
+        if (from < 0 || from > length || behind < 0 || behind > length - from ||
+            (scale.count && (scale.v[i] < 0 || scale.v[i] > length - from)))
+            return mgx_node_invalid(n, "borders %lld and %lld of %lld", (long long)from,
+                                    (long long)behind, (long long)length);
+        y = mgx_build_slice(n, y, 2 + i, from, scale.count ? from + scale.v[i] : length - behind);
+    }
+    n->out[0] = y;
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_crop = {.name = "Crop", .import = crop};
+
+// Slice with inputs, as it is since opset 10.
+static enum mgx_status dynamic_slice(struct mgx_node *n)
+{
+    struct mgx_node newer = *n;
+    newer.opset = 13;
+    return mgx_onnx_slice.import(&newer);
+}
+const struct mgx_onnx_op mgx_onnx_dynamic_slice = {
+    .name = "DynamicSlice", .import = dynamic_slice, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 // --- ConstantFill ---
 
