@@ -183,6 +183,12 @@ def test_attention_with_a_mask(kind, form, one_token):
     d.generate(2, d.numpy(), masks(kind, form), lengths=[1] * 4 if one_token else (5, 1, 1, 3, 1))
 
 
+def test_attention_with_a_mask_over_one_head_of_keys():
+    """The mask's lengths are open, and tell nothing of the heads in the result."""
+    d = Decoder(attention(True, is_causal=1, **counts(1)), 1, extra=[("mask", BOOL, ["b", 1, "s", "t"])])
+    d.generate(2, d.numpy(True), masks(BOOL, "batch"), lengths=(5, 1, 1, 3, 1))
+
+
 def test_a_cache_that_heads_share_is_continued():
     """With one head of keys it lies in one piece; copies of it for every head of queries would lie elsewhere, and so would a new cache."""
     d = Decoder(attention(is_causal=1, **counts(1)), 1)

@@ -21,13 +21,18 @@ KINDS = {
 }
 
 
-def decoder(heads, shared, packed, **attributes):
-    """Two layers of attention over caches: batch, tokens and the caches' lengths are free."""
+def decoder(heads, shared, packed, bits=32, **attributes):
+    """Two layers of attention over caches: batch, tokens and the caches' lengths are free. Caches may be in 8 or 4 bits."""
     rng, nodes, value = np.random.default_rng(3), [], helper.make_tensor_value_info
     initial = [numpy_helper.from_array(np.cos(np.outer(np.arange(WORDS), rng.random(SIZE // 2))).astype(np.float32), "cos"),
                numpy_helper.from_array(np.sin(np.outer(np.arange(WORDS), rng.random(SIZE // 2))).astype(np.float32), "sin")]
     inputs = [value("x", FLOAT, ["B", "T", heads * SIZE]), value("lengths", INT32, ["B"]), value("total", INT32, [1])]
-    outputs, x = [], "x"
+    outputs, x, kept, size = [], "x", [], SIZE // 2 if bits == 4 else SIZE
+    cache = {32: FLOAT, 8: TensorProto.INT8, 4: TensorProto.UINT8}[bits]
+    if bits < 32:
+        shape = (1, shared, 1, SIZE) if attributes["k_quant_type"] == "PER_CHANNEL" else (1,)
+        initial += [numpy_helper.from_array(((rng.random(shape) + 1) * 4 / 2 ** bits).astype(np.float32), f"{k}scale") for k in "kv"]
+        kept = [""] * (3 if attributes.get("do_rotary") else 5) + ["kscale", "vscale"]
     for i in range(LAYERS):
         wide = {"qkv": heads + 2 * shared} if packed else {"q": heads, "k": shared, "v": shared}
         for name, count in wide.items():
@@ -36,12 +41,12 @@ def decoder(heads, shared, packed, **attributes):
             nodes.append(helper.make_node("MatMul", [x, f"w{name}{i}"], [f"{name}{i}"]))
         operands = [f"qkv{i}", "", ""] if packed else [f"q{i}", f"k{i}", f"v{i}"]
         tables = ["cos", "sin"] if attributes.get("do_rotary") else []
-        nodes.append(helper.make_node("GroupQueryAttention", operands + [f"past_k{i}", f"past_v{i}", "lengths", "total"] + tables,
+        nodes.append(helper.make_node("GroupQueryAttention", operands + [f"past_k{i}", f"past_v{i}", "lengths", "total"] + tables + kept,
                                       [f"y{i}", f"k{i}_", f"v{i}_"], domain="com.microsoft", num_heads=heads, kv_num_heads=shared, **attributes))
         nodes.append(helper.make_node("Add", [x, f"y{i}"], [f"x{i}"]))
         x = f"x{i}"
-        inputs += [value(f"past_{k}{i}", FLOAT, ["B", shared, f"P{k}{i}", SIZE]) for k in "kv"]
-        outputs += [value(f"{k}{i}_", FLOAT, ["B", shared, None, SIZE]) for k in "kv"]
+        inputs += [value(f"past_{k}{i}", cache, ["B", shared, f"P{k}{i}", size]) for k in "kv"]
+        outputs += [value(f"{k}{i}_", cache, ["B", shared, None, size]) for k in "kv"]
     graph = helper.make_graph(nodes, "g", inputs, [value(x, FLOAT, ["B", "T", heads * SIZE])] + outputs, initial)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
@@ -51,7 +56,7 @@ class Text:
     """One text, or a batch of texts of one length, that goes on in both engines. Caches are (ours, theirs)."""
 
     def __init__(self, heads=4, shared=2, packed=False, threads=1, target="cpu", **attributes):
-        self.heads, self.shared = heads, shared
+        self.heads, self.shared, self.bits = heads, shared, attributes.get("bits", 32)
         self.data = decoder(heads, shared, packed, **attributes)
         self.session = onnxruntime.InferenceSession(self.data, providers=["CPUExecutionProvider"])
         self.p = migraphx.parse_onnx_buffer(self.data, dynamic_dims=True)
@@ -59,7 +64,8 @@ class Text:
         self.rng = np.random.default_rng(1)
 
     def start(self, batch, room):
-        empty = {f"past_{k}{i}": np.zeros((batch, self.shared, room, SIZE), np.float32) for i in range(LAYERS) for k in "kv"}
+        size, kind = SIZE // 2 if self.bits == 4 else SIZE, {32: np.float32, 8: np.int8, 4: np.uint8}[self.bits]
+        empty = {f"past_{k}{i}": np.zeros((batch, self.shared, room, size), kind) for i in range(LAYERS) for k in "kv"}
         return np.zeros(batch, np.int32), empty, empty
 
     def step(self, text, tokens, program=None):
@@ -109,6 +115,18 @@ def test_heads_share_keys(heads, shared, packed):
         for _ in range(4):
             text = t.step(text, 1)
         t.check(t.step(text, 7 if batch == 1 else 1))  # ONNX Runtime takes pieces of one text alone
+
+
+@pytest.mark.parametrize("room", [0, 20])
+@pytest.mark.parametrize("how", ["PER_TENSOR", "PER_CHANNEL"])
+@pytest.mark.parametrize("bits", [8, 4])
+def test_caches_in_few_bits(bits, how, room):
+    text = Text(bits=bits, k_quant_type=how, v_quant_type=how, kv_cache_bit_width=bits, do_rotary=1)
+    assert "deferred" not in str(text.p)
+    state = text.start(1, room)
+    for tokens in (5, 1, 1, 3, 1, 1):
+        state = text.step(state, tokens)
+    text.check(state)
 
 
 def test_a_long_prompt_comes_in_pieces():

@@ -132,6 +132,20 @@ def test_a_size_beyond_its_range_is_refused_by_name():
         p.run({"x": np.zeros((1, 3, 20, 40), np.float32)})
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_are_gathered_where_lengths_are_open(axis):
+    node = helper.make_node("GatherElements", ["x", "i"], ["y"], axis=axis)
+    p = migraphx.parse_onnx_buffer(model([node], [("x", FLOAT, ["a", "b", "c"]), ("i", INT64, ["a", "d", "c"])],
+                                         [("y", FLOAT, ["a", "d", "c"])], []), dynamic_dims=True)
+    assert "deferred" not in str(p)
+    p.compile("cpu", threads=1)
+    rng = np.random.default_rng(axis + 1)
+    for lens in ((3, 4, 5), (2, 6, 1), (1, 1, 7)):
+        x = rng.standard_normal(lens).astype(np.float32)
+        i = rng.integers(-lens[axis], lens[axis], (lens[0], lens[1] - (axis != 1) * (lens[1] > 1), lens[2]))
+        np.testing.assert_array_equal(np.asarray(p.run({"x": x, "i": i})["y"]), np.take_along_axis(x[:, :i.shape[1]] if axis != 1 else x, i, axis))
+
+
 def test_two_inputs_of_one_name_agree():
     data, draw = recurrent()
     p = migraphx.parse_onnx_buffer(data, dynamic_dims=True)

@@ -280,7 +280,13 @@ static struct mgx_ins *zero_hidden_rows(struct mgx_node *n, struct mgx_ins *add,
     struct mgx_ins *best =
         mgx_build_reduce(n, &mgx_op_reduce_max, add, (int64_t[]){add->shape.rank - 1}, 1, true);
     struct mgx_ins *hidden = mgx_build_equal(n, best, mgx_build_like(n, add, -INFINITY));
-    return mgx_build_where(n, hidden, mgx_build_like(n, x, 0), x);
+    struct mgx_ins *zero = mgx_build_like(n, x, 0);
+    if (mgx_build_is_static(x))
+        return mgx_build_where(n, hidden, zero, x);
+    // Repeated to fit x, never it to fit them: the result has x's lengths.
+    hidden = mgx_build_emit(n, &mgx_op_multibroadcast, NULL, MGX_IN(hidden, x));
+    zero = mgx_build_emit(n, &mgx_op_multibroadcast, NULL, MGX_IN(zero, x));
+    return mgx_build_emit(n, &mgx_op_where, NULL, MGX_IN(hidden, zero, x));
 }
 
 // --- scores ---

@@ -69,19 +69,62 @@ static enum mgx_status require_inside(struct mgx_node *n, const struct mgx_shape
     return MGX_OK;
 }
 
+// x over lengths of the run: repeated to fit `like`, whose lengths and names the result has.
+static struct mgx_ins *combine(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *like,
+                               struct mgx_ins *x)
+{
+    struct mgx_ins *wide =
+        x ? mgx_build_emit(n, &mgx_op_multibroadcast, NULL, MGX_IN(x, like)) : NULL;
+    return mgx_build_emit(n, op, NULL, MGX_IN(like, wide));
+}
+
+// How far the flat data goes on from one entry of an axis to the next, as a vector of one.
+static struct mgx_ins *step_of(struct mgx_node *n, int axis)
+{
+    const int64_t one = 1;
+    struct mgx_ins *step = mgx_build_literal_ints(n, &one, 1);
+    for (int i = axis + 1; i < mgx_build_rank(n->in[0]); i++)
+        step = mgx_build_mul(n, step, mgx_build_dim(n, n->in[0], i));
+    return step;
+}
+
+// The same as below where lengths are open.
+static enum mgx_status gather_open(struct mgx_node *n, int axis)
+{
+    struct mgx_ins *x = n->in[0], *place = mgx_build_convert(n, n->in[1], MGX_INT64);
+    const int rank = mgx_build_rank(x);
+    struct mgx_ins *length = mgx_build_dim(n, x, axis), *zero = mgx_build_scalar(n, MGX_INT64, 0);
+    struct mgx_ins *below = combine(n, &mgx_op_less, place, zero);
+    struct mgx_ins *wrapped = combine(n, &mgx_op_add, place, length);
+    below = mgx_build_convert(n, below, MGX_BOOL);
+    place = mgx_build_emit(n, &mgx_op_where, NULL, MGX_IN(below, wrapped, place));
+    place = combine(n, &mgx_op_mul, place, step_of(n, axis));
+    for (int i = 0; i < rank; i++) {
+        if (i == axis)
+            continue;
+        struct mgx_ins *at = mgx_build_mul(n, mgx_build_indices(n, n->in[1], i), step_of(n, i));
+        place = combine(n, &mgx_op_add, place, at ? mgx_build_per_axis(n, at, i, rank) : NULL);
+    }
+    n->out[0] = mgx_build_gather(n, mgx_build_reshape(n, x, (int64_t[]){-1}, 1), place, 0);
+    return MGX_OK;
+}
+
 // One flat gather: place = base + index * stride of the axis, negative indices from the end.
 static enum mgx_status gather_elements(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 2, 2));
-    if (!mgx_build_static(n))
+    if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0], *base = NULL;
+    int axis = 0;
+    if (mgx_build_rank(x) != mgx_build_rank(n->in[1]))
+        return mgx_node_invalid(n, "data has rank %d, indices %d", mgx_build_rank(x),
+                                mgx_build_rank(n->in[1]));
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), mgx_build_rank(x), &axis));
+    if (!mgx_build_static(n))
+        return gather_open(n, axis);
     const struct mgx_shape data = mgx_shape_make(x->shape.type, x->shape.rank, x->shape.lens);
     const struct mgx_shape index = n->in[1]->shape;
-    if (data.rank != index.rank)
-        return mgx_node_invalid(n, "data has rank %d, indices %d", data.rank, index.rank);
-    int axis = 0;
-    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), data.rank, &axis));
     TRY(require_inside(n, &data, &index, axis));
     if (mgx_shape_elements(&index) == 0) {
         const struct mgx_shape empty = mgx_shape_make(x->shape.type, index.rank, index.lens);
