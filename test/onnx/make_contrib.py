@@ -18,6 +18,7 @@ from math import erf
 
 import numpy as np
 import contrib_decoders
+import contrib_pages
 import contrib_small
 import onnx
 import onnxruntime as ort
@@ -510,7 +511,7 @@ def main():
     args = parser.parse_args()
     for group in GROUPS:
         group()
-    for group in contrib_decoders.GROUPS + contrib_small.GROUPS:
+    for group in contrib_decoders.GROUPS + contrib_small.GROUPS + contrib_pages.GROUPS:
         group(sys.modules[__name__])
     failed, written = [], 0
     for name, row in CASES.items():
