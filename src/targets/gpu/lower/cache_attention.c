@@ -106,10 +106,11 @@ static bool divide(struct division *d, const struct gpu_device *device, const st
 
 static bool takes(const struct gpu_device *d, const struct mgx_ins *ins)
 {
+    const struct mgx_cache_attention *a = ins->attr;
     struct division division;
-    return gpu_cache_computes(ins->shape.type) && gpu_cache_reads_ends(&ins->in[ENDS]->shape) &&
-           mgx_shape_elements(&ins->shape) && ins->in[K]->shape.lens[2] <= INT32_MAX &&
-           divide(&division, d, ins);
+    return !a->whole && gpu_cache_computes(ins->shape.type) &&
+           gpu_cache_reads_ends(&ins->in[ENDS]->shape) && mgx_shape_elements(&ins->shape) &&
+           ins->in[K]->shape.lens[2] <= INT32_MAX && divide(&division, d, ins);
 }
 
 bool gpu_cache_supports(const struct gpu_device *d, const struct mgx_ins *ins)
