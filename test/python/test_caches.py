@@ -21,22 +21,22 @@ KINDS = {
 }
 
 
-def decoder(heads, shared, packed, bits=32, **attributes):
+def decoder(heads, shared, packed, bits=32, head=SIZE, **attributes):
     """Two layers of attention over caches: batch, tokens and the caches' lengths are free. Caches may be in 8 or 4 bits."""
     rng, nodes, value = np.random.default_rng(3), [], helper.make_tensor_value_info
-    initial = [numpy_helper.from_array(np.cos(np.outer(np.arange(WORDS), rng.random(SIZE // 2))).astype(np.float32), "cos"),
-               numpy_helper.from_array(np.sin(np.outer(np.arange(WORDS), rng.random(SIZE // 2))).astype(np.float32), "sin")]
-    inputs = [value("x", FLOAT, ["B", "T", heads * SIZE]), value("lengths", INT32, ["B"]), value("total", INT32, [1])]
-    outputs, x, kept, size = [], "x", [], SIZE // 2 if bits == 4 else SIZE
+    initial = [numpy_helper.from_array(np.cos(np.outer(np.arange(WORDS), rng.random(head // 2))).astype(np.float32), "cos"),
+               numpy_helper.from_array(np.sin(np.outer(np.arange(WORDS), rng.random(head // 2))).astype(np.float32), "sin")]
+    inputs = [value("x", FLOAT, ["B", "T", heads * head]), value("lengths", INT32, ["B"]), value("total", INT32, [1])]
+    outputs, x, kept, size = [], "x", [], head // 2 if bits == 4 else head
     cache = {32: FLOAT, 8: TensorProto.INT8, 4: TensorProto.UINT8}[bits]
     if bits < 32:
-        shape = (1, shared, 1, SIZE) if attributes["k_quant_type"] == "PER_CHANNEL" else (1,)
+        shape = (1, shared, 1, head) if attributes["k_quant_type"] == "PER_CHANNEL" else (1,)
         initial += [numpy_helper.from_array(((rng.random(shape) + 1) * 4 / 2 ** bits).astype(np.float32), f"{k}scale") for k in "kv"]
         kept = [""] * (3 if attributes.get("do_rotary") else 5) + ["kscale", "vscale"]
     for i in range(LAYERS):
         wide = {"qkv": heads + 2 * shared} if packed else {"q": heads, "k": shared, "v": shared}
         for name, count in wide.items():
-            w = rng.standard_normal((heads * SIZE, count * SIZE)) / np.sqrt(heads * SIZE)
+            w = rng.standard_normal((heads * head, count * head)) / np.sqrt(heads * head)
             initial.append(numpy_helper.from_array(w.astype(np.float32), f"w{name}{i}"))
             nodes.append(helper.make_node("MatMul", [x, f"w{name}{i}"], [f"{name}{i}"]))
         operands = [f"qkv{i}", "", ""] if packed else [f"q{i}", f"k{i}", f"v{i}"]
@@ -47,7 +47,7 @@ def decoder(heads, shared, packed, bits=32, **attributes):
         x = f"x{i}"
         inputs += [value(f"past_{k}{i}", cache, ["B", shared, f"P{k}{i}", size]) for k in "kv"]
         outputs += [value(f"{k}{i}_", cache, ["B", shared, None, size]) for k in "kv"]
-    graph = helper.make_graph(nodes, "g", inputs, [value(x, FLOAT, ["B", "T", heads * SIZE])] + outputs, initial)
+    graph = helper.make_graph(nodes, "g", inputs, [value(x, FLOAT, ["B", "T", heads * head])] + outputs, initial)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 

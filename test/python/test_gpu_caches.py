@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A decoder's caches in a card's memory, past and present the same: a prompt, pieces and tokens beside ONNX Runtime, step by step."""
 from card import needs_card  # first: it says which card
+import os
+
 import migraphx
 import numpy as np
 import onnx
@@ -30,14 +32,14 @@ def halves(data):
 class Card:
     """A program of every (batch, tokens), all over the same caches."""
 
-    def __init__(self, batch, room, heads=4, shared=2, packed=False, half=False, apart=False, **attributes):
-        self.batch, self.room, self.heads, self.shared, self.apart = batch, room, heads, shared, apart
+    def __init__(self, batch, room, heads=4, shared=2, packed=False, half=False, apart=False, size=SIZE, **attributes):
+        self.batch, self.room, self.heads, self.shared, self.apart, self.size = batch, room, heads, shared, apart, size
         self.type = np.float16 if half else np.float32
-        data = decoder(heads, shared, packed, **attributes)
+        data = decoder(heads, shared, packed, head=size, **attributes)
         self.session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
         self.data = halves(data) if half else data
         self.programs, self.rng = {}, np.random.default_rng(7)
-        shape = (batch, shared, room, SIZE)
+        shape = (batch, shared, room, size)
         garbage = self.rng.standard_normal(shape).astype(self.type)  # behind the tokens lies anything
         self.ours = {n: migraphx.to_gpu(garbage) for n in NAMES}
         self.theirs = {f"past_{n}": np.zeros(shape, np.float32) for n in NAMES}
@@ -45,8 +47,8 @@ class Card:
 
     def program(self, tokens):
         if tokens not in self.programs:
-            dims = {"x": [self.batch, tokens, self.heads * SIZE], "lengths": [self.batch],
-                    **{f"past_{n}": [self.batch, self.shared, self.room, SIZE] for n in NAMES}}
+            dims = {"x": [self.batch, tokens, self.heads * self.size], "lengths": [self.batch],
+                    **{f"past_{n}": [self.batch, self.shared, self.room, self.size] for n in NAMES}}
             p = migraphx.parse_onnx_buffer(self.data, map_input_dims=dims)
             p.compile(migraphx.get_target("gpu"), offload_copy=False)
             assert "(reference)" not in p.explain() and " ref " not in p.explain()
@@ -76,7 +78,7 @@ class Card:
 
     def step(self, tokens, done=None):
         done = self.done + tokens if done is None else done
-        x = self.rng.standard_normal((self.batch, tokens, self.heads * SIZE)).astype(self.type)
+        x = self.rng.standard_normal((self.batch, tokens, self.heads * self.size)).astype(self.type)
         lengths = {"lengths": (done - 1).astype(np.int32), "total": np.array([done.max()], np.int32)}
         expected = self.session.run(None, {"x": x.astype(np.float32)} | lengths | self.theirs)
         got = self.run({"x": x} | lengths, tokens)
@@ -133,6 +135,24 @@ def test_no_room():
     c = Card(1, 8, do_rotary=1)
     c.step(8)
     before = {n: np.asarray(migraphx.from_gpu(c.ours[n])) for n in NAMES}
-    c.run({"x": np.ones((1, 1, c.heads * SIZE), np.float32), "lengths": np.int32([8]), "total": np.int32([9])}, 1)
+    c.run({"x": np.ones((1, 1, c.heads * c.size), np.float32), "lengths": np.int32([8]), "total": np.int32([9])}, 1)
     for n in NAMES:
         assert np.array_equal(before[n], np.asarray(migraphx.from_gpu(c.ours[n])))
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("MGX_DRAWS", "1"))))
+def test_drawn(seed):
+    """Heads, lengths and what is done with them by chance; MGX_DRAWS says how many. Caches go back and on as well."""
+    r = np.random.default_rng([11, seed])
+    shared, half = int(r.integers(1, 5)), bool(r.integers(4) > 0)
+    kind = {k: v for k, v in KINDS[str(r.choice(list(KINDS)))].items() if k != "scale"}
+    c = Card(int(r.choice([1, 1, 3])), int(r.integers(40, 400)), shared * int(r.integers(1, 6)), shared, packed=bool(r.integers(2)), half=half,
+             size=int(r.choice([16, 32, 48, 64, 80, 96, 128])), **kind)
+    for _ in range(5):
+        tokens = int(min(r.choice([1, 1, 2, 5, 17, 64, 130]), c.room - c.done.max()))
+        tokens = min(tokens, 1) if c.batch > 1 and c.done.any() else tokens  # ONNX Runtime takes no more
+        if tokens:
+            c.step(tokens)
+        if r.integers(3) == 0:
+            c.done = np.maximum(c.done - r.integers(0, 6, c.batch), 1).astype(np.int32)
+    c.check()
