@@ -683,11 +683,23 @@ static bool all_open(const struct mgx_sizes *s)
     return true;
 }
 
+// Are the sizes that states grow by those of caches, which may have room and stay as long as they are?
+static bool may_have_room(const struct mgx_sizes *s)
+{
+    for (int i = 0; i < s->values.count; i++)
+        if (s->values.list[i].cache_count)
+            return true;
+    return false;
+}
+
 // Where the program hands its state round, plans are for the other lengths; where there are none,
-// or plans see values, it has none.
+// or plans see values, it has none. Caches with room, of which such a target's plans know, are no state
+// that grows.
 static enum mgx_specialise_mode choose_mode(struct mgx_sizes *s, int threads)
 {
     const bool has_state = find_state(s);
+    if (has_state && s->target->sees_values && may_have_room(s))
+        return threads == 1 ? MGX_SPECIALISE_IN_CALL : MGX_SPECIALISE_BACKGROUND;
     if (has_state && (s->target->sees_values || all_open(s)))
         return MGX_SPECIALISE_NEVER;
     s->leaves_open = has_state;

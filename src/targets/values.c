@@ -87,6 +87,57 @@ static bool search(struct search *s, const struct mgx_program *p)
     return !s->failed;
 }
 
+// --- totals of caches ---
+
+enum { TOTAL = 2, PAST = 3, ROOM_AXIS = 2, MOST_CACHES = 1024 };
+
+struct caches {
+    int v[MOST_CACHES];
+    int count;
+};
+
+static bool add_cache(struct caches *c, const struct mgx_ins *append)
+{
+    const struct mgx_ins *past = append->in_count > PAST ? append->in[PAST] : NULL;
+    if (!past || past->op != &mgx_op_param || past->shape.rank != 4 || past->shape.unranked ||
+        past->owner != mgx_program_main(past->owner->program) || c->count == MOST_CACHES)
+        return false;
+    c->v[c->count++] = mgx_parameter_index(past);
+    return true;
+}
+
+// Does everything that reads `ins` take it for the total of a cache? The caches are noted.
+static bool are_totals(const struct mgx_ins *ins, struct caches *c, int depth)
+{
+    enum { DEEP = 8 };
+    for (const struct mgx_use *use = ins->uses; use; use = use->next) {
+        const struct mgx_ins *user = use->user;
+        const bool hands_on = user->op == &mgx_op_convert || user->op == &mgx_op_identity ||
+                              user->op == &mgx_op_squeeze || user->op == &mgx_op_unsqueeze ||
+                              user->op == &mgx_op_reshape;
+        const bool good =
+            user->op == &mgx_op_cache_append
+                ? use->slot == TOTAL && add_cache(c, user)
+                : hands_on && use->slot == 0 && depth < DEEP && are_totals(user, c, depth + 1);
+        if (!good)
+            return false;
+    }
+    return ins->uses;
+}
+
+static bool note_caches(struct mgx_value *v, const struct mgx_ins *param, struct mgx_arena *arena)
+{
+    struct caches *c = MGX_NEW(arena, struct caches);
+    if (!c)
+        return false;
+    if (mgx_shape_elements(&param->shape) == 1 && mgx_type_is_integral(param->shape.type) &&
+        are_totals(param, c, 0)) {
+        v->caches = c->v;
+        v->cache_count = c->count;
+    }
+    return true;
+}
+
 // --- the list ---
 
 static struct mgx_ins **parameters(const struct mgx_program *p, struct mgx_arena *arena, int *count)
@@ -113,8 +164,10 @@ bool mgx_values_find(struct mgx_values *out, const struct mgx_program *p, struct
         const size_t room = (room_of(&params[i]->shape) + WORD - 1) / WORD * WORD;
         if (out->bytes + room > MOST_BYTES)
             continue;
-        out->list[out->count++] = (struct mgx_value){i, out->bytes, room};
+        struct mgx_value *v = &out->list[out->count++];
+        *v = (struct mgx_value){.param = i, .at = out->bytes, .room = room};
         out->bytes += room;
+        good = note_caches(v, params[i], arena);
     }
     mgx_map_fini(&s.chosen);
     assert(!good || out->bytes <= MOST_BYTES);
@@ -133,6 +186,20 @@ bool mgx_values_any(const struct mgx_program *p)
 
 // --- values ---
 
+// The least room of its caches, where that is enough.
+static void take_room(const struct mgx_value *v, const struct mgx_named_tensor *params, void *at)
+{
+    const enum mgx_type type = params[v->param].tensor.shape.type;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < v->cache_count; i++) {
+        const int64_t room = params[v->caches[i]].tensor.shape.lens[ROOM_AXIS];
+        least = room < least ? room : least;
+    }
+    const int64_t total = mgx_load_int(type, at, 0);
+    if (v->cache_count && total > 0 && total <= least && least <= INT32_MAX)
+        mgx_store_int(type, at, 0, least);
+}
+
 bool mgx_values_gather(const struct mgx_values *v, const struct mgx_named_tensor *params,
                        void *bytes)
 {
@@ -145,6 +212,8 @@ bool mgx_values_gather(const struct mgx_values *v, const struct mgx_named_tensor
             return false;
         if (size)
             memcpy((char *)bytes + v->list[i].at, t->data, size);
+        if (v->list[i].cache_count)
+            take_room(&v->list[i], params, (char *)bytes + v->list[i].at);
     }
     return true;
 }

@@ -7,6 +7,10 @@
 // inputs decide, operators say themselves (mgx_op.sized_by); a parameter counts if such an input
 // follows from it, literals and lengths alone, through any operators without an effect.
 //
+// How many tokens there are in total decides how long a cache becomes (cache_append) only where it has no
+// room for them. As long as all caches that a value is for have room, it counts as the least room of these:
+// one size, and one plan, for every token.
+//
 // Holds: a value is at most 64 numbers of a parameter of fixed shape, or a vector of open length,
 // all together at most 4 KiB. What sizes follow from that came out of data (NonZero of an image) is
 // no such value. Cost: a walk back from every input that decides.
@@ -17,6 +21,10 @@
 struct mgx_value {
     int param;       // number of the parameter, in order of creation
     size_t at, room; // its place among the bytes of all, multiples of 8
+    // Parameters that are caches, {batch, heads, room, size}, where the value says how many tokens
+    // they are to hold and nothing else; 0: it says more.
+    const int *caches;
+    int cache_count;
 };
 
 struct mgx_values {

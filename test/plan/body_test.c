@@ -94,8 +94,11 @@ static bool run(const struct mgx_program *p, int64_t rounds, int first, struct m
         x[i] = (float)((i * 5 + first) % 7 - 3);
     const struct mgx_named_tensor params[] = {{"x", mgx_tensor_borrow(&xs, x)},
                                               {"n", mgx_tensor_borrow(&ns, &rounds)}};
-    struct mgx_run call = {
-        .params = params, .param_count = 2, .results = results, .result_count = RESULTS, .seed = 11};
+    struct mgx_run call = {.params = params,
+                           .param_count = 2,
+                           .results = results,
+                           .result_count = RESULTS,
+                           .seed = 11};
     const bool good = mgx_program_run(p, &call, &diag) == MGX_OK;
     if (!good)
         printf("%s\n", diag.text);

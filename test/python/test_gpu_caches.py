@@ -2,6 +2,7 @@
 """A decoder's caches in a card's memory, past and present the same: a prompt, pieces and tokens beside ONNX Runtime, step by step."""
 from card import needs_card  # first: it says which card
 import os
+import re
 
 import migraphx
 import numpy as np
@@ -10,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 
-from test_caches import KINDS, LAYERS, SIZE, decoder
+from test_caches import KINDS, LAYERS, SIZE, Text, decoder
 
 pytestmark = needs_card
 NAMES = [f"{k}{i}" for i in range(LAYERS) for k in "kv"]
@@ -156,3 +157,14 @@ def test_drawn(seed):
         if r.integers(3) == 0:
             c.done = np.maximum(c.done - r.integers(0, 6, c.batch), 1).astype(np.int32)
     c.check()
+
+
+def test_sizes_left_open():
+    """Caches with room that the caller hands back: a plan for the prompt, one for a token, whatever the total is."""
+    t = Text(target="gpu", do_rotary=1)
+    text = t.step(t.start(1, 48), 5)
+    for _ in range(5):
+        text = t.step(text, 1)
+    t.check(text)
+    met, plans = (int(n) for n in re.search(r"sizes: (\d+) met, (\d+) with a plan", t.p.explain()).groups())
+    assert met == 2 and plans >= 1

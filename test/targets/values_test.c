@@ -112,6 +112,47 @@ CASE(a_program_with_the_values_set_has_fixed_sizes)
     mgx_arena_fini(&arena);
 }
 
+// What a key has of a total of so many tokens, where caches have room for `room` and 16; -1: no value.
+static int64_t key_of(const char *more, int64_t total, int64_t room)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "module: \"main\"\nnow = @param:now -> float_type, {1, 2, 1, 4}, {8, 4, 4, 1}\n"
+             "ends = @param:ends -> int64_type, {1}, {1}\n"
+             "total = @param:total -> int64_type, {1}, {1}\n"
+             "a = @param:a -> float_type, {1, 2, %lld, 4}, {%lld, %lld, 4, 1}\n"
+             "b = @param:b -> float_type, {1, 2, 16, 4}, {128, 64, 4, 1}\n"
+             "@5 = cache_append(now,ends,total,a)\n@6 = cache_append(now,ends,total,b)\n%s"
+             "@8 = @return(@5,@6%s)\n",
+             (long long)room, 8 * (long long)room, 4 * (long long)room, more, *more ? ",@7" : "");
+    struct mgx_program *p = parse(text);
+    struct mgx_arena arena;
+    struct mgx_values v = {.count = 0};
+    struct mgx_ins *params[5];
+    struct mgx_named_tensor given[5];
+    mgx_arena_init(&arena);
+    int64_t key = -1;
+    if (p && mgx_values_find(&v, p, &arena) && v.count == 1) {
+        mgx_module_parameters(mgx_program_main(p), params, 5);
+        for (int i = 0; i < 5; i++)
+            given[i] = (struct mgx_named_tensor){mgx_parameter_name(params[i]),
+                                                 mgx_tensor_borrow(&params[i]->shape, &total)};
+        CHECK(mgx_values_gather(&v, given, &key));
+    }
+    mgx_arena_fini(&arena);
+    mgx_program_destroy(p);
+    return key;
+}
+
+CASE(tokens_that_caches_have_room_for_are_one_size)
+{
+    CHECK(key_of("", 5, 8) == 8 && key_of("", 8, 8) == 8 && key_of("", 9, 8) == 9);
+    CHECK(key_of("", 9, 32) == 16 && key_of("", 17, 32) == 17);
+    CHECK(key_of("", 0, 8) == 0 && key_of("", -1, 8) == -1);
+    CHECK(key_of("@7 = identity(total)\n", 5, 8) == 5); // somebody else wants to know
+}
+
 TEST_MAIN(ROW(what_a_reshape_is_given) ROW(through_other_operators_with_literals_and_lengths)
               ROW(not_what_comes_out_of_data) ROW(not_what_is_only_small)
-                  ROW(a_program_with_the_values_set_has_fixed_sizes))
+                  ROW(a_program_with_the_values_set_has_fixed_sizes)
+                      ROW(tokens_that_caches_have_room_for_are_one_size))
