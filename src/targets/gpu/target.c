@@ -13,6 +13,7 @@
 #include "plan/fold.h"
 #include "plan/plan.h"
 #include "targets/gpu/lower/cache.h"
+#include "targets/gpu/lower/few.h"
 #include "targets/gpu/vendor/vendor.h"
 #include "targets/target.h"
 
@@ -62,7 +63,15 @@ static void spread(const struct mgx_plan_machine *machine, int tasks, mgx_plan_t
 static enum mgx_status finish(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     TRY(gpu_finish(plan, diag));
+    TRY(gpu_few_bundles_finish(plan, diag));
     return gpu_cache_bundles_finish(plan, diag);
+}
+
+// Which steps are one call.
+static enum mgx_status gather(struct mgx_plan *plan, struct mgx_diag *diag)
+{
+    TRY(gpu_cache_bundles(plan, diag));
+    return gpu_few_bundles(plan, diag);
 }
 
 static const struct mgx_plan_target gpu_plan_target = {
@@ -70,7 +79,7 @@ static const struct mgx_plan_target gpu_plan_target = {
     .kernels = gpu_kernels,
     .copy = &gpu_kernel_copy,
     .spread = spread,
-    .gather = gpu_cache_bundles,
+    .gather = gather,
     .finish = finish,
     .release = release,
     .print = print,

@@ -18,12 +18,6 @@
 
 enum { KEY = 9 };
 
-struct call {             // state of a step
-    struct gpu_call base; // first: its unit and its kernel
-    struct gpu_few f;
-    void *packed[GPU_FEW_PARTS]; // on the card
-};
-
 // --- what is offered ---
 
 static const char *read_rows(struct mgx_plan_offer *c, struct gpu_few *f)
@@ -43,11 +37,6 @@ static const char *read_rows(struct mgx_plan_offer *c, struct gpu_few *f)
     return NULL;
 }
 
-static bool is_standard_literal(const struct mgx_tensor *t)
-{
-    return t && mgx_shape_is_standard(&t->shape);
-}
-
 // Weights of blocks, if the operand is all of them, turned.
 static bool read_blocks(const struct mgx_plan_offer *c, struct gpu_few_weights *w)
 {
@@ -58,8 +47,10 @@ static bool read_blocks(const struct mgx_plan_offer *c, struct gpu_few_weights *
         (w->n > 1 && s->strides[s->rank - 1] != w->k))
         return false;
     for (int i = 0; i < ins->in_count; i++)
-        if (!is_standard_literal(w->source[i] = ins->in[i]->literal))
+        if (!(w->source[i] = ins->in[i]->literal))
             return false;
+    if (!mgx_shape_is_standard(&w->source[GPU_FEW_W]->shape))
+        return false;
     const enum mgx_type scale = ins->shape.type;
     w->blocks = ins;
     w->bits = (int)mgx_ins_int(ins, "bits");
@@ -127,7 +118,7 @@ static const char *read(struct mgx_plan_offer *c, struct gpu_few *f)
 static void make_key(const struct gpu_few_weights *w, int part, int64_t desc[KEY],
                      struct mgx_plan_key *key)
 {
-    const struct mgx_shape *s = &w->values.shape;
+    const struct mgx_shape *s = w->blocks ? &w->source[part]->shape : &w->values.shape;
     const int64_t all[KEY] = {w->n,
                               w->k,
                               w->bits,
@@ -145,8 +136,8 @@ static void make_key(const struct gpu_few_weights *w, int part, int64_t desc[KEY
 }
 
 // At once, so that what other plans find is complete.
-static enum mgx_status bring(struct mgx_plan_store *store, const struct gpu_few_weights *w,
-                             int part, void *to, struct mgx_diag *diag)
+static enum mgx_status bring(struct mgx_plan_store *store, const struct gpu_few_weights *w, int part,
+                             void *to, struct mgx_diag *diag)
 {
     const struct mgx_memory *memory = store->machine->memory;
     struct mgx_queue *queue = memory->queue_create(memory);
@@ -182,8 +173,16 @@ static void *place(struct mgx_plan_offer *c, const struct gpu_few_weights *w, in
     return room;
 }
 
+void *gpu_few_place_rows(struct mgx_plan_offer *c, const struct mgx_tensor *weights, int64_t columns,
+                         int64_t depth)
+{
+    struct gpu_few_weights w = {.bits = 16, .n = columns, .k = depth, .values = *weights};
+    gpu_few_size(&w);
+    return place(c, &w, GPU_FEW_W);
+}
+
 // A part that is not there has the address of another, for no kernel reads it.
-static bool place_all(struct mgx_plan_offer *c, struct call *k)
+static bool place_all(struct mgx_plan_offer *c, struct gpu_few_call *k)
 {
     for (int part = 0; part < GPU_FEW_PARTS; part++) {
         k->packed[part] = k->packed[0];
@@ -195,10 +194,18 @@ static bool place_all(struct mgx_plan_offer *c, struct call *k)
 
 // --- the step ---
 
+int gpu_few_weight_args(const struct gpu_few_weights *w, void *const *packed, struct gpu_arg *list,
+                        int count)
+{
+    for (int part = 0; part < (w->blocks ? GPU_FEW_PARTS : 1); part++)
+        list[count++] = (struct gpu_arg){&packed[part], sizeof(void *), true};
+    return count;
+}
+
 static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
-    const struct call *k = step->state;
+    const struct gpu_few_call *k = step->state;
     struct gpu_device *d = gpu_machine(args->machine)->device;
     struct gpu_arg list[2 + GPU_FEW_PARTS + GPU_CALL_INPUTS];
     void *const *x = &args->in[k->f.p.operand[0]];
@@ -208,8 +215,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
                         "the left operand lies at %p: this card wants multiples of 16 bytes", *x);
     list[count++] = (struct gpu_arg){&args->out, sizeof(void *), true};
     list[count++] = (struct gpu_arg){x, sizeof(void *), true};
-    for (int part = 0; part < (k->f.w.blocks ? GPU_FEW_PARTS : 1); part++)
-        list[count++] = (struct gpu_arg){&k->packed[part], sizeof(void *), true};
+    count = gpu_few_weight_args(&k->f.w, k->packed, list, count);
     for (int i = 0; i < k->base.in_count; i++)
         list[count++] = (struct gpu_arg){&args->in[k->base.in[i]], sizeof(void *), true};
     return d->api->launch(d, gpu_queue_stream(args->queue), k->base.kernel, &k->base.how, list,
@@ -234,7 +240,7 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gpu_fe
 static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_few *f,
                                  struct mgx_str *text)
 {
-    struct call *k = MGX_NEW(c->arena, struct call);
+    struct gpu_few_call *k = MGX_NEW(c->arena, struct gpu_few_call);
     if (!k) {
         mgx_str_fini(text);
         return mgx_plan_no_memory(c);
@@ -273,7 +279,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step *step,
                               struct mgx_diag *diag)
 {
-    struct call *k = step->state;
+    struct gpu_few_call *k = step->state;
     (void)plan;
     return gpu_unit_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag);
 }

@@ -29,15 +29,46 @@ struct gpu_few {
     int64_t rows;       // all of them
     int64_t pitch;      // from row to row of x
     bool wide;          // rows of x can be read by 16 bytes
+    // Done with it where a plan's steps are gathered (few_bundle.c):
+    bool gated;                          // two products of one x, whose sums the tail reads
+    int64_t second;                      // the column where the second begins; 0: it has its own weights
+    bool norm;                           // x is normalised by its root mean square
+    double eps;
+    enum mgx_type gain;                  // type of what it is multiplied by then
     // How matrix units share the work (kernel/few_units.gpu); of others `grid` alone:
     int parts, side, loads, pieces, ahead, flush, grid;
     bool held;
 };
 
+struct gpu_few_call {     // state of a step
+    struct gpu_call base; // first: its unit and its kernel
+    struct gpu_few f;
+    void *packed[GPU_FEW_PARTS]; // on the card
+};
+
+// A normalisation by the root mean square: y = x / sqrt(mean of x^2 + eps) * gain, along the last axis.
+struct gpu_few_norm {
+    int x, gain; // inputs of the instruction
+    double eps;
+};
+
+// --- few.c ---
+// Arguments of the weights' parts from list[count] on; how many there are then.
+int gpu_few_weight_args(const struct gpu_few_weights *w, void *const *packed, struct gpu_arg *list,
+                        int count);
+
+// A right operand of half or bf16 on the card, as it is: columns x depth, a column's depth filled up to
+// blocks of 64, columns to groups of 8. Plans of one model share it. NULL on failure.
+void *gpu_few_place_rows(struct mgx_plan_offer *c, const struct mgx_tensor *weights, int64_t columns,
+                         int64_t depth);
+
+// --- few_norm.c ---
+bool gpu_few_norm_read(const struct mgx_ins *ins, struct gpu_few_norm *norm);
+
 // --- few_text.c ---
 // Divides the work among `multiprocessors`.
 void gpu_few_divide(struct gpu_few *f, int multiprocessors);
-// The kernel's text. Why it cannot be written; NULL if it can.
+// The kernel's text; p and c's operands are those of the last instruction. Why it cannot be written; NULL if it can.
 const char *gpu_few_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                          const struct gpu_few *f);
 struct gpu_launch gpu_few_launch(const struct gpu_few *f);
@@ -52,3 +83,8 @@ bool gpu_few_zeros_are_numbers(const struct gpu_few_weights *w);
 // Packs one part of the weights.
 void gpu_few_pack(const struct mgx_plan_machine *machine, const struct gpu_few_weights *w, int part,
                   void *to);
+
+// --- few_bundle.c ---
+// Steps that are one call: found when they have their order, their kernels when units are made.
+enum mgx_status gpu_few_bundles(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status gpu_few_bundles_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;

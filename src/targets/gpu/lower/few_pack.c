@@ -51,7 +51,7 @@ static int64_t zero_bytes(const struct gpu_few_weights *w) // of a column in a s
 
 static size_t bytes_of(const struct mgx_tensor *t)
 {
-    return t ? mgx_shape_bytes(&t->shape) : 0;
+    return t ? (size_t)mgx_shape_elements(&t->shape) * mgx_type_size(t->shape.type) : 0;
 }
 
 void gpu_few_size(struct gpu_few_weights *w)
@@ -79,7 +79,8 @@ bool gpu_few_zeros_are_numbers(const struct gpu_few_weights *w)
     const struct mgx_tensor *zero = w->source[GPU_FEW_ZERO];
     const int64_t count = mgx_shape_elements(&zero->shape);
     for (int64_t i = 0; i < count; i++) {
-        const double z = mgx_load_double(zero->shape.type, zero->data, i);
+        const double z =
+            mgx_load_double(zero->shape.type, zero->data, mgx_shape_index(&zero->shape, i));
         if (!(z >= 0 && z < (double)(1 << w->bits)) || z != (double)(int)z)
             return false;
     }
@@ -159,9 +160,10 @@ static void pack_lane(const struct gpu_few_weights *w, int64_t n, int64_t first,
 static double part_at(const struct gpu_few_weights *w, int part, int64_t n, int64_t k)
 {
     const struct mgx_tensor *t = w->source[part];
-    return n < w->n && k < w->k
-               ? mgx_load_double(t->shape.type, t->data, n * w->blocks_of_row + k / w->block)
-               : 0;
+    const int64_t *stride = t->shape.strides;
+    return n < w->n && k < w->k ? mgx_load_double(t->shape.type, t->data,
+                                                  n * stride[0] + k / w->block * stride[1])
+                                : 0;
 }
 
 static void pack_scales(const struct gpu_few_weights *w, int64_t place, int64_t column,
@@ -172,9 +174,9 @@ static void pack_scales(const struct gpu_few_weights *w, int64_t place, int64_t 
     for (int t = 0; t < 4; t++)
         for (int64_t b = 0; b < count; b++)
             for (int i = 0; i < 2; i++)
-                mgx_store_double(
-                    type, to, ((place * 4 + t) * count + b) * 2 + i,
-                    part_at(w, GPU_FEW_SCALE, column + 2 * t + i, first + b * gpu_few_scaled(w)));
+                mgx_store_double(type, to, ((place * 4 + t) * count + b) * 2 + i,
+                                 part_at(w, GPU_FEW_SCALE, column + 2 * t + i,
+                                         first + b * gpu_few_scaled(w)));
 }
 
 static void pack_zeros(const struct gpu_few_weights *w, int64_t place, int64_t column,
@@ -182,8 +184,8 @@ static void pack_zeros(const struct gpu_few_weights *w, int64_t place, int64_t c
 {
     for (int g = 0; g < GROUP; g++)
         for (int64_t b = 0; b < blocks_of_step(w); b++)
-            to[(place * GROUP + g) * zero_bytes(w) + b] =
-                (uint8_t)part_at(w, GPU_FEW_ZERO, column + g, first + b * gpu_few_scaled(w));
+            to[(place * GROUP + g) * zero_bytes(w) + b] = (uint8_t)part_at(
+                w, GPU_FEW_ZERO, column + g, first + b * gpu_few_scaled(w));
 }
 
 static void pack_numbers(const struct gpu_few_weights *w, int part, int64_t group, void *to)
@@ -198,6 +200,19 @@ static void pack_numbers(const struct gpu_few_weights *w, int part, int64_t grou
             pack_lane(w, group * GROUP + lane / 4, first, lane % 4,
                       (uint8_t *)to + place * STEP_BYTES + lane * 16);
     }
+}
+
+// As the model has it, without gaps.
+static void copy_part(const struct mgx_tensor *t, char *to)
+{
+    const size_t size = mgx_type_size(t->shape.type);
+    const int64_t count = mgx_shape_elements(&t->shape);
+    if (mgx_shape_is_standard(&t->shape))
+        memcpy(to, t->data, (size_t)count * size);
+    else
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + (size_t)i * size,
+                   (const char *)t->data + (size_t)mgx_shape_index(&t->shape, i) * size, size);
 }
 
 // --- all of it ---
@@ -227,7 +242,7 @@ void gpu_few_pack(const struct mgx_plan_machine *machine, const struct gpu_few_w
 {
     enum { SMALL = 64 << 10 };
     if (w->blocks && !w->units) {
-        memcpy(to, w->source[part]->data, w->bytes[part]);
+        copy_part(w->source[part], to);
         return;
     }
     const bool alone = w->bytes[part] < SMALL;

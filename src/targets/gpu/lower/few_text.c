@@ -7,7 +7,7 @@
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/few.h"
 
-enum { WARPS = 16, PLAIN_WARPS = 8, PLAIN_SUMS = 16 };
+enum { WARPS = 16, PLAIN_WARPS = 4 };
 
 static int span_count(const struct gpu_few *f) // 32 deep each, of a step
 {
@@ -39,9 +39,9 @@ static void divide_units(struct gpu_few *f, int multiprocessors)
     divide_depth(f);
     const int64_t groups = mgx_ceil_div(f->w.n, 8), sides = mgx_ceil_div(groups, f->side);
     f->grid = (int)mgx_min_i64(multiprocessors, sides);
-    const int64_t rounds = mgx_ceil_div(sides, f->grid);
-    const int64_t each = f->side * f->rows * 8 * (f->parts + 1) * (int64_t)sizeof(float);
-    f->flush = (int)mgx_min_i64(rounds, mgx_max_i64(1, SHARED / each));
+    const int64_t products = f->gated ? 2 : 1, rounds = mgx_ceil_div(sides, f->grid);
+    const int64_t each = products * f->side * f->rows * 8 * (f->parts + 1) * (int64_t)sizeof(float);
+    f->flush = (int)(products * mgx_min_i64(rounds, mgx_max_i64(1, SHARED / each)));
 }
 
 static int plain_columns(const struct gpu_few *f) // of a warp
@@ -71,14 +71,6 @@ static const char *reader_of(enum mgx_type type)
     return type == MGX_HALF ? "of_half(x)" : type == MGX_BF16 ? "of_bf16(x)" : "(float)(x)";
 }
 
-static void emit_extras(struct mgx_str *out, const struct gpu_few *f)
-{
-    mgx_str_put(out, "#define ARGS");
-    for (int e = 0; e < f->p.extra_count; e++)
-        mgx_str_printf(out, ", e%d", e);
-    mgx_str_put(out, "\n");
-}
-
 static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, const struct gpu_few *f)
 {
     const struct gpu_few_weights *w = &f->w;
@@ -90,6 +82,16 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
                    f->rows, w->n, w->k, f->p.rows, f->rows > 1 ? f->pitch : 0, f->wide,
                    gpu_type_memory(f->type), gpu_type_memory(c->out->type), w->bits, w->row,
                    w->zeros);
+    mgx_str_printf(out,
+                   "#define X_BYTES %d\n#define X_OF(x) %s\n#define TO_X(x) %s\n#define GATED %d\n"
+                   "#define SECOND %" PRId64 "\n#define NORM %d\n",
+                   (int)mgx_type_size(f->type), reader_of(f->type),
+                   f->type == MGX_HALF ? "to_half(x)" : "to_bf16(x)", f->gated, f->second, f->norm);
+    if (f->norm)
+        mgx_str_printf(out,
+                       "#define EPS %.9ef\n#define GAIN_TYPE %s\n#define GAIN_OF(x) %s\n"
+                       "#define GAIN_WIDE %d\n",
+                       f->eps, gpu_type_memory(f->gain), reader_of(f->gain), f->gain == MGX_FLOAT);
 }
 
 static void emit_units(struct mgx_str *out, const struct gpu_few *f)
@@ -110,8 +112,8 @@ static void emit_plain(struct mgx_str *out, const struct gpu_few *f)
 {
     const struct gpu_few_weights *w = &f->w;
     mgx_str_printf(out,
-                   "#define COLUMNS %d\n#define WARPS %d\n#define X_OF(x) %s\n#define W_OF(x) %s\n",
-                   plain_columns(f), PLAIN_WARPS, reader_of(f->type), reader_of(f->type));
+                   "#define COLUMNS %d\n#define WARPS %d\n#define W_OF(x) %s\n", plain_columns(f),
+                   PLAIN_WARPS, reader_of(f->type));
     if (w->blocks) {
         const enum mgx_type scale = w->blocks->shape.type;
         const enum mgx_type zero = w->zeros ? w->source[GPU_FEW_ZERO]->shape.type : MGX_UINT8;
@@ -130,11 +132,10 @@ const char *gpu_few_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                          const struct gpu_few *f)
 {
     mgx_str_put(out, "#define SUM float\n");
-    const char *why = gpu_emit_bodies(out, c, f->p.tail, NULL);
+    const char *why = gpu_emit_bodies(out, c, f->p.tail, f->p.make);
     if (why)
         return why;
     gpu_product_emit_finish(out, c, &f->p);
-    emit_extras(out, f);
     emit_sizes(out, c, f);
     if (f->w.units)
         emit_units(out, f);

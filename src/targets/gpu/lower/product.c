@@ -179,6 +179,13 @@ static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
             mgx_str_printf(out, "    const SUM v%d = sum;\n", i);
             continue;
         }
+        if (p->given == e + 1) {
+            if (p->make)
+                mgx_str_put(out, "    float made;\n    make(other, &made);\n");
+            mgx_str_printf(out, "    const SUM v%d = %s;\n", i, p->make ? "made" : "other");
+            e++;
+            continue;
+        }
         const struct mgx_shape *s = &c->in[p->extra[e]];
         char at[16], array[16];
         snprintf(at, sizeof at, "at%d", e + 1);
@@ -195,23 +202,39 @@ static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, "\n}\n\n");
 }
 
+static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct gpu_product *p)
+{
+    for (int e = 0; e < p->extra_count; e++)
+        if (p->given != e + 1)
+            mgx_str_printf(out, ", const GLOBAL %s *e%d",
+                           gpu_type_memory(c->in[p->extra[e]].type), e);
+}
+
+static void emit_args(struct mgx_str *out, const struct gpu_product *p)
+{
+    for (int e = 0; e < p->extra_count; e++)
+        if (p->given != e + 1)
+            mgx_str_printf(out, ", e%d", e);
+}
+
 void gpu_product_emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
                              const struct gpu_product *p)
 {
+    const char *other = p->given ? "other, " : "", *type = p->given ? "SUM other, " : "";
     mgx_str_printf(out, "FUNCTION void finish(GLOBAL %s *out", gpu_type_memory(c->out->type));
-    for (int e = 0; e < p->extra_count; e++)
-        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type), e);
-    mgx_str_put(out, ", SUM sum, int batch, int row, int column)\n{\n");
+    emit_params(out, c, p);
+    mgx_str_printf(out, ", SUM sum, %sint batch, int row, int column)\n{\n", type);
     emit_result_index(out, c, p);
     emit_offset(out, "at0", c->out);
     emit_tail(out, c, p);
-    mgx_str_put(out, "#define PARAMS");
-    for (int e = 0; e < p->extra_count; e++)
-        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type), e);
-    mgx_str_put(out, "\n#define FINISH(sum, batch, row, column) finish(c");
-    for (int e = 0; e < p->extra_count; e++)
-        mgx_str_printf(out, ", e%d", e);
-    mgx_str_put(out, ", sum, batch, row, column)\n");
+    mgx_str_put(out, "#define PARAMS ");
+    emit_params(out, c, p);
+    mgx_str_put(out, "\n#define ARGS ");
+    emit_args(out, p);
+    mgx_str_printf(out, "\n#define FINISH(sum, %sbatch, row, column) finish(c", other);
+    emit_args(out, p);
+    mgx_str_printf(out, ", sum, %sbatch, row, column)\n", other);
 }
 
 // --- text: loads ---

@@ -6,13 +6,14 @@
 //     convolution   a: channels last; 1 x 1 without steps is a dot, the rest is gathered by the copy
 //                   engine; few channels are first packed so that a tap's row is one block of 64
 //
-// b is packed once, columns x depth with every tap filled up to blocks of 64, and lies on the card.
+// b is packed once (a dot of 16 bits shares it with gpu::few), columns x depth with every tap filled up to blocks of 64, and lies on the card.
 // Results lie as they like; whole lines are written at once where columns are innermost.
 #include <stdlib.h>
 #include <string.h>
 
 #include "op/op.h"
 #include "plan/join.h"
+#include "targets/gpu/lower/few.h"
 #include "targets/gpu/lower/wgmma.h"
 
 struct call {                   // state of a step
@@ -24,6 +25,7 @@ struct call {                   // state of a step
     // To pack b when the plan is complete:
     struct mgx_tensor weights;
     void *packed; // on the card
+    bool shared;  // that is done
     int tile_columns;
 };
 
@@ -57,7 +59,8 @@ static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step 
     struct gpu_device *d = gpu_machine(plan->machine)->device;
     const struct gpu_tensor_map b = gpu_wgmma_map(&k->g, k->packed, k->tile_columns);
     _Alignas(64) unsigned char map[GPU_TENSOR_MAP_BYTES];
-    TRY(bring_b(plan, k, diag));
+    if (!k->shared)
+        TRY(bring_b(plan, k, diag));
     TRY(gpu_unit_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag));
     if (k->g.fold.bytes)
         TRY(gpu_unit_kernel(k->base.unit, "fold", 0, &k->fold, diag));
@@ -126,11 +129,19 @@ bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *
     return true;
 }
 
+// Do products of a few rows have b in the same form?
+static bool is_shared(const struct gpu_wgmma_product *g)
+{
+    return g->p.ins->op == &mgx_op_dot && g->units == GPU_WGMMA_NARROW;
+}
+
 static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                                  const struct gpu_wgmma_tile *t, struct mgx_str *text)
 {
     struct call *k = MGX_NEW(c->arena, struct call);
-    void *packed = mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g), c->diag);
+    void *packed = is_shared(g) ? gpu_few_place_rows(c, c->constant[g->p.operand[1]],
+                                                     g->p.columns, g->p.depth)
+                                : mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g), c->diag);
     if (!k || !packed) {
         mgx_str_fini(text);
         return packed ? mgx_plan_no_memory(c) : MGX_PLAN_FAILED;
@@ -138,6 +149,7 @@ static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmm
     *k = (struct call){.g = *g,
                        .weights = *c->constant[g->p.operand[1]],
                        .packed = packed,
+                       .shared = is_shared(g),
                        .tile_columns = t->columns};
     k->g.map.box = (unsigned)t->rows;
     const struct gpu_launch how =
