@@ -22,7 +22,7 @@ allowed() { # what a folder of src may include
     format) echo base ir op format ;;
     plan) echo base ir op pass plan ;;
     targets) echo base ir op pass plan targets ;;
-    generate) echo base ir op format plan targets generate ;;
+    generate) echo base ir op pass format plan targets generate ;;
     api) echo base ir op pass import onnx tf quant format plan targets generate api migraphx ;;
     esac
 }

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "generate/config.h"
 #include "generate/generator.h"
+#include "generate/last.h"
 
 enum { OPTION_LIST = 64 };
 
@@ -309,6 +310,8 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
     m->piece = o && o->piece ? (int64_t)o->piece : m->piece;
     m->sampling = config->sampling;
     TRY(read_ends(m, o, config, diag));
+    TRY(mgx_keep_last_scores(m->program, m->roles.logits, MGX_GENERATOR_SCORES, &m->few_scores,
+                             diag));
     return mgx_api_compile(m->program, o ? o->target : mgx_target_find("cpu"),
                            o ? o->compile : NULL, diag);
 }

@@ -16,6 +16,8 @@
 #include "generate/draw.h"
 #include "generate/roles.h"
 
+enum { MGX_GENERATOR_SCORES = 16 };
+
 // What generators of one model share; counted.
 struct mgx_generator_model {
     struct mgx_program *program; // compiled
@@ -25,6 +27,7 @@ struct mgx_generator_model {
     int end_count;
     int64_t context;              // most tokens of a text; 0: no limit
     int64_t piece;                // most tokens of a prompt in one run
+    bool few_scores;              // a run gives the scores of MGX_GENERATOR_SCORES tokens at most
     struct mgx_sampling sampling; // of new texts
     _Atomic int holders;
 };
