@@ -78,7 +78,8 @@ struct options {
     struct words disable_pass;
     // what to generate
     const char *prompt, *tokens, *temperature, *top_p, *min_p, *repetition_penalty, *seed;
-    int max_tokens, top_k;
+    const char *draft;
+    int max_tokens, top_k, guesses;
     bool chat;
     struct words stop;
     // of single verbs

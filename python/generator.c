@@ -380,6 +380,26 @@ static PyObject *set_bias(PyObject *self, PyObject *args, PyObject *kwargs)
     return result;
 }
 
+static PyObject *set_guesses(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"text", "most", NULL};
+    Py_ssize_t text, most;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nn:set_guesses", names, &text, &most))
+        return NULL;
+    return none_if(migraphx_generator_set_guesses(of(self), (size_t)text, (size_t)most));
+}
+
+static PyObject *set_draft(PyObject *self, PyObject *draft)
+{
+    migraphx_status status;
+    if (draft != Py_None && PyObject_IsInstance(draft, py.generator) != 1)
+        return PyErr_Format(PyExc_TypeError, "a generator or None is wanted, not %R",
+                            Py_TYPE(draft));
+    const migraphx_generator_t handle = draft == Py_None ? NULL : of(draft);
+    PY_WORK(status, migraphx_generator_set_draft(of(self), handle));
+    return none_if(status);
+}
+
 // --- running ---
 
 static PyObject *next_tokens(PyObject *self, PyObject *sequence)
@@ -459,8 +479,8 @@ static PyObject *context(PyObject *self, void *unused)
 static PyObject *statistics(PyObject *self, PyObject *unused)
 {
     static const char *const names[] = {"prompt_tokens",  "prompt_seconds", "answer_tokens",
-                                        "answer_seconds", "runs",           "weight_bytes",
-                                        "state_bytes"};
+                                        "answer_seconds", "guessed_tokens", "right_tokens",
+                                        "runs",           "weight_bytes",   "state_bytes"};
     PyObject *dict = PyDict_New();
     (void)unused;
     for (size_t i = 0; dict && i < sizeof names / sizeof *names; i++) {
@@ -499,6 +519,13 @@ static PyMethodDef methods[] = {
      "set_bias($self, /, text, values)\n--\n\n"
      "What is added to the scores of the next tokens, a number for each of the vocabulary;\n"
      "-inf forbids one. None: nothing is added."},
+    {"set_guesses", WITH_KEYWORDS(set_guesses),
+     "set_guesses($self, /, text, most)\n--\n\n"
+     "Runs of the text take up to `most` tokens more (15) that are guessed: what followed its\n"
+     "last ones before, or what the draft says. Nothing but time changes. 0 guesses none."},
+    {"set_draft", set_draft, METH_O,
+     "set_draft($self, draft, /)\n--\n\nHas a smaller model of the same tokens guess for all "
+     "texts; None: none."},
     {"next", next_tokens, METH_O,
      "next($self, texts, /)\n--\n\nThe next token of each of these texts, which is appended to it, "
      "as a list. They run together where the model can."},

@@ -741,6 +741,14 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_set_sampling(
 MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_set_bias(migraphx_generator_t generator,
                                                               size_t text, const float *values,
                                                               size_t size);
+// Lets runs of the text take up to `most` tokens more (15) that are guessed: what followed its last
+// ones where it had them before, or what the draft says. Those that the text would have had anyway
+// are kept for later calls; nothing but time changes. 0, the default, guesses none.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_set_guesses(migraphx_generator_t generator,
+                                                                 size_t text, size_t most);
+// Has a smaller model of the same tokens guess for all texts; NULL: none. Its weights are shared.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_set_draft(migraphx_generator_t generator,
+                                                               const_migraphx_generator_t draft);
 // Chooses the next token of each of these texts and appends it: tokens[i] is that of texts[i]. They
 // run together where the model can; either all get a token or none.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_next(int64_t *tokens,
@@ -752,8 +760,8 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_logits(float *out,
                                                             migraphx_generator_t generator,
                                                             size_t text, size_t size);
 // Writes a number by its name: "prompt_tokens", "prompt_seconds", "answer_tokens",
-// "answer_seconds" and "runs" of what was done so far, "weight_bytes" and "state_bytes" of what is
-// held.
+// "answer_seconds", "guessed_tokens", "right_tokens" (of these) and "runs" of what was done so far,
+// "weight_bytes" and "state_bytes" of what is held.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_statistic(double *out,
                                                                migraphx_generator_t generator,
                                                                const char *name);

@@ -276,13 +276,15 @@ class Model:
     """A folder's model, ready to write.
 
     target is "cpu" or "gpu"; threads is how many a run uses, 0 for all there are; context the most tokens of a text, 0 for what
-    the folder says. names and states say what the model's inputs and results are for where they have unusual names
+    the folder says. draft is the folder of a smaller model of the same tokens, which guesses (generate's `guesses`). names and states say what the model's inputs and results are for where they have unusual names
     (migraphx.generator).
     """
 
-    def __init__(self, folder, target="cpu", *, threads=0, context=0, names=None, states=None, isa=None):
+    def __init__(self, folder, target="cpu", *, threads=0, context=0, names=None, states=None, isa=None, draft=None):
         self.folder = os.fspath(folder)
         self.generator = migraphx.generator(self.folder, target, threads=threads, context=context, names=names, states=states, isa=isa)
+        if draft is not None:
+            self.generator.set_draft(migraphx.generator(os.fspath(draft), target, threads=threads, context=context, isa=isa))
         self._tokenizer, self._kept, self._lock = None, [], threading.Lock()
 
     @property
@@ -304,11 +306,13 @@ class Model:
         return self.tokenizer.chat(messages, **values)
 
     def generate(self, prompt, *, stream=True, max_tokens=None, temperature=None, top_k=None, top_p=None, min_p=None,
-                 repetition_penalty=None, seed=None, stop=(), bias=None):
+                 repetition_penalty=None, seed=None, stop=(), bias=None, guesses=0):
         """Writes on from a prompt: a text, a list of messages ({"role": ..., "content": ...}), or a list of tokens.
 
         With stream, gives an iterator of pieces of text (of lists of tokens where the prompt is one), an Answer; else all of it.
         max_tokens None writes until the model ends or its context is full. Settings that are None are as the folder says.
+        guesses are tokens that a run takes beside the one it needs, from where the text had its last ones before or from the
+        draft: the text stays what it is, and comes sooner where many are right.
         stop are texts at which to end, bias a dict from tokens to what is added to their scores, or a list for all tokens.
         """
         tokens, is_text = self._tokens_of(prompt)
@@ -319,6 +323,7 @@ class Model:
             self.generator.set_sampling(answer._number, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
                                         repetition_penalty=repetition_penalty, seed=seed)
             self.generator.set_bias(answer._number, self._bias_of(bias))
+            self.generator.set_guesses(answer._number, guesses)
         except BaseException:
             answer.close()
             raise
@@ -399,6 +404,8 @@ def _parser():
     parser.add_argument("--top-k", type=int, metavar="N")
     parser.add_argument("--seed", type=int, metavar="N")
     parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="where to end; may be given several times")
+    parser.add_argument("--guesses", type=int, default=0, metavar="N", help="tokens that a run takes beside the one it needs")
+    parser.add_argument("--draft", metavar="FOLDER", help="a smaller model of the same tokens, which guesses them")
     parser.add_argument("--target", default="cpu", help="cpu or gpu")
     parser.add_argument("--gpu", dest="target", action="store_const", const="gpu", help="the same as --target gpu")
     parser.add_argument("--threads", type=int, default=0, metavar="N")
@@ -424,12 +431,12 @@ def _report(statistics, began):
 
 def _run(args):
     start = time.perf_counter()
-    model = Model(args.folder, args.target, threads=args.threads, isa=args.isa)
+    model = Model(args.folder, args.target, threads=args.threads, isa=args.isa, draft=args.draft)
     began = time.perf_counter() - start
     prompt = [int(t) for t in args.tokens.split(",")] if args.tokens else args.prompt
     if args.chat and not args.tokens:
         prompt = [{"role": "user", "content": prompt}]
-    settings = {name: getattr(args, name) for name in ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop")}
+    settings = {name: getattr(args, name) for name in ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop", "guesses")}
     with model.generate(prompt, **settings) as answer:
         for piece in answer:
             print(piece if isinstance(piece, str) else "".join(f"{t} " for t in piece), end="", flush=True)

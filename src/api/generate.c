@@ -524,6 +524,23 @@ migraphx_status migraphx_generator_set_bias(migraphx_generator_t generator, size
     return mgx_api_leave(mgx_generator_set_bias(generator->g, text, values, size, &diag), &diag);
 }
 
+migraphx_status migraphx_generator_set_guesses(migraphx_generator_t generator, size_t text,
+                                               size_t most)
+{
+    API_NEED(generator);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_generator_set_guesses(generator->g, text, most, &diag), &diag);
+}
+
+migraphx_status migraphx_generator_set_draft(migraphx_generator_t generator,
+                                             const_migraphx_generator_t draft)
+{
+    API_NEED(generator);
+    API_DIAG(diag);
+    struct mgx_generator_model *model = draft ? mgx_generator_model_of(draft->g) : NULL;
+    return mgx_api_leave(mgx_generator_set_draft(generator->g, model, &diag), &diag);
+}
+
 migraphx_status migraphx_generator_next(int64_t *tokens, migraphx_generator_t generator,
                                         const size_t *texts, size_t size)
 {
@@ -558,6 +575,8 @@ migraphx_status migraphx_generator_statistic(double *out, migraphx_generator_t g
                {"prompt_seconds", s.prompt_seconds},
                {"answer_tokens", s.answer_tokens},
                {"answer_seconds", s.answer_seconds},
+               {"guessed_tokens", s.guessed_tokens},
+               {"right_tokens", s.right_tokens},
                {"runs", s.runs},
                {"weight_bytes", s.weight_bytes},
                {"state_bytes", s.state_bytes}};

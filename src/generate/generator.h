@@ -68,6 +68,18 @@ enum mgx_status mgx_generator_set_sampling(struct mgx_generator *g, size_t text,
 enum mgx_status mgx_generator_set_bias(struct mgx_generator *g, size_t text, const float *bias,
                                        size_t size, struct mgx_diag *diag) MGX_NODISCARD;
 
+// --- guessing ---
+// A run may take tokens that were guessed: those that the text would have had, by the rule of draw.h,
+// are kept for later calls, the others are taken back. Nothing but time changes.
+enum { MGX_GENERATOR_GUESSES = MGX_GENERATOR_SCORES - 1 };
+// Guesses up to `most` tokens at a time: what followed the last ones of the text where it had them
+// before, or what the draft says. 0: none.
+enum mgx_status mgx_generator_set_guesses(struct mgx_generator *g, size_t text, size_t most,
+                                          struct mgx_diag *diag) MGX_NODISCARD;
+// A smaller model of the same tokens, whose best ones are the guesses; NULL: none. Holds the model.
+enum mgx_status mgx_generator_set_draft(struct mgx_generator *g, struct mgx_generator_model *model,
+                                        struct mgx_diag *diag) MGX_NODISCARD;
+
 // --- running ---
 // The next token of each, which is appended to it.
 enum mgx_status mgx_generator_next(struct mgx_generator *g, const size_t *texts, size_t count,
@@ -80,6 +92,7 @@ enum mgx_status mgx_generator_logits(struct mgx_generator *g, size_t text, float
 struct mgx_generator_statistics {
     double prompt_tokens, prompt_seconds; // in runs with tokens that the caller gave
     double answer_tokens, answer_seconds; // in runs with chosen tokens alone
+    double guessed_tokens, right_tokens;  // and those of them that were kept
     double runs, weight_bytes, state_bytes;
 };
 void mgx_generator_statistics_of(struct mgx_generator *g, struct mgx_generator_statistics *out);

@@ -328,27 +328,38 @@ static void drop_results(struct mgx_states *s)
         mgx_tensor_release(&s->results[i]);
 }
 
-// The scores behind the last token of each track.
+static enum mgx_status check_logits(const struct mgx_shape *shape, const struct mgx_track_run *run,
+                                    struct mgx_diag *diag)
+{
+    const int last = shape->rank - 1;
+    const int64_t rows = last == 2 ? shape->lens[1] : 1;
+    if ((last == 1 || last == 2) && shape->lens[0] == run->count &&
+        shape->lens[last] == run->words && rows >= run->scores)
+        return MGX_OK;
+    return mgx_fail(diag, MGX_INVALID,
+                    "scores of rank %d, %lld texts, %lld tokens and %lld words came from a run of "
+                    "%lld texts, where %lld tokens of %lld words were wanted",
+                    shape->rank, last < 1 ? 0LL : (long long)shape->lens[0], (long long)rows,
+                    last < 1 ? 0LL : (long long)shape->lens[last], (long long)run->count,
+                    (long long)run->scores, (long long)run->words);
+}
+
+// The scores behind the last tokens of each track.
 static enum mgx_status read_logits(const struct mgx_states *s, const struct mgx_track_run *run,
                                    struct mgx_diag *diag)
 {
     const struct mgx_tensor *t = &s->results[s->source.roles->logits];
     const struct mgx_shape *shape = &t->shape;
     const int last = shape->rank - 1;
-    if (last < 1 || last > 2 || shape->lens[0] != run->count || shape->lens[last] != run->words ||
-        (last == 2 && shape->lens[1] < 1))
-        return mgx_fail(diag, MGX_INVALID,
-                        "scores of rank %d, %lld texts and %lld words came from a run of %lld "
-                        "texts with %lld words",
-                        shape->rank, last < 1 ? 0LL : (long long)shape->lens[0],
-                        last < 1 ? 0LL : (long long)shape->lens[last], (long long)run->count,
-                        (long long)run->words);
-    for (int64_t i = 0; i < run->count; i++) {
-        const int64_t at[3] = {i, last == 2 ? shape->lens[1] - 1 : 0, 0};
+    TRY(check_logits(shape, run, diag));
+    for (int64_t i = 0; i < run->count * run->scores; i++) {
+        const int64_t row = i % run->scores;
+        const int64_t at[3] = {i / run->scores, last == 2 ? shape->lens[1] - run->scores + row : 0,
+                               0};
         const int64_t from = mgx_shape_offset(shape, at);
+        float *to = run->logits[i / run->scores] + row * run->words;
         for (int64_t j = 0; j < run->words; j++)
-            run->logits[i][j] =
-                (float)mgx_load_double(shape->type, t->data, from + j * shape->strides[last]);
+            to[j] = (float)mgx_load_double(shape->type, t->data, from + j * shape->strides[last]);
     }
     return MGX_OK;
 }

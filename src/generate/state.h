@@ -47,15 +47,15 @@ int64_t mgx_track_length(const struct mgx_track *track);
 enum mgx_status mgx_track_rewind(struct mgx_track *track, int64_t length,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 
-// Every track goes on by `each` tokens, row by row in `tokens`; logits[i], of so many words, gets the
-// scores behind the last one of track i. `count` above 1 only where roles->takes_many. On failure no
+// Every track goes on by `each` tokens, row by row in `tokens`; logits[i] gets the scores behind the
+// last `scores` ones of track i, of so many words each. `count` above 1 only where roles->takes_many. On failure no
 // track has changed.
 struct mgx_track_run {
     struct mgx_track *const *tracks;
     int64_t count, each;
     const int64_t *tokens;
     float *const *logits;
-    int64_t words;
+    int64_t scores, words;
 };
 enum mgx_status mgx_states_run(struct mgx_states *states, const struct mgx_track_run *run,
                                struct mgx_diag *diag) MGX_NODISCARD;

@@ -305,6 +305,9 @@ static void generators()
     auto third = shared.add({0, 1, 2});
     CHECK(third.logits() == logits);
     CHECK(g.statistic("runs") > 0);
+    third.set_guesses(3);
+    shared.set_draft(g);
+    CHECK(third.next() == 1);
     CHECK(thrown([&] { text.append({7}); }).find("token 7") != std::string::npos);
 }
 

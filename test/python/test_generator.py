@@ -178,6 +178,66 @@ def test_runs_are_few(tmp_path):
     assert g.statistics()["runs"] == 5
 
 
+def story(g, guesses, **settings):
+    """Tokens of a text that goes on, goes back and goes on with other settings."""
+    text = g.add()
+    g.append(text, some(8))
+    g.set_sampling(text, **settings)
+    g.set_guesses(text, guesses)
+    for _ in range(40):
+        g.next([text])
+    g.rewind(text, 30)
+    g.append(text, some(2, 5))
+    first = [g.next([text])[0] for _ in range(15)]
+    g.set_sampling(text, temperature=0.7, seed=3)
+    np.asarray(g.logits(text))
+    other = g.fork(text, 20)
+    g.append(other, some(1))
+    both = [g.next([text, other]) for _ in range(15)]
+    return g.tokens(text), g.tokens(other), first, both
+
+
+@pytest.mark.parametrize("settings", [{}, {"temperature": 0.3, "seed": 1}, {"repetition_penalty": 1.5}], ids=str)
+def test_guesses_change_nothing_but_time(made, settings):
+    folder, _ = made
+    plain, guessing, drafted = (migraphx.generator(folder) for _ in range(3))
+    drafted.set_draft(plain.share())
+    expected = story(plain, 0, **settings)
+    assert story(guessing, 5, **settings) == expected
+    assert story(drafted, 4, **settings) == expected
+    for g in (guessing, drafted):
+        s = g.statistics()
+        assert s["right_tokens"] <= s["guessed_tokens"]
+        assert s["answer_tokens"] + s["prompt_tokens"] < 250
+
+
+def test_guesses_save_runs(tmp_path):
+    """A draft that is the model itself is always right; a text that repeats itself is looked up."""
+    decoders.save(str(tmp_path), "room")
+    g = migraphx.generator(str(tmp_path))
+    g.set_draft(g)
+    text = g.add()
+    g.append(text, some(5))
+    g.set_guesses(text, 4)
+    for _ in range(51):
+        g.next([text])
+    s = g.statistics()
+    assert s["right_tokens"] == s["guessed_tokens"] == 40 and s["runs"] == 11
+    g = migraphx.generator(str(tmp_path))
+    text = g.add()
+    g.append(text, some(4) * 5)
+    g.set_bias(text, [1e9 if t == 7 else 0 for t in range(WORDS)])  # 7 for ever
+    g.set_guesses(text, 15)
+    for _ in range(60):
+        g.next([text])
+    assert g.statistics()["runs"] < 15
+    with pytest.raises(RuntimeError, match="16 guesses at a time are more than 15"):
+        g.set_guesses(text, 16)
+    decoders.save(str(tmp_path / "other"), "room", words=60)
+    with pytest.raises(RuntimeError, match="a draft of 60 tokens for a model of 50"):
+        g.set_draft(migraphx.generator(str(tmp_path / "other")))
+
+
 def test_eight_threads(made):
     folder, reference = made
     first, failed = migraphx.generator(folder), []

@@ -137,6 +137,10 @@ struct generator {
             call(&migraphx_generator_set_bias, m_generator.get(), number(),
                  values.empty() ? nullptr : values.data(), values.size());
         }
+        void set_guesses(std::size_t most)
+        {
+            call(&migraphx_generator_set_guesses, m_generator.get(), number(), most);
+        }
         std::int64_t next()
         {
             std::int64_t result = 0;
@@ -223,6 +227,10 @@ struct generator {
             call(&migraphx_generator_next, result.data(), m_handle.get(), numbers.data(),
                  numbers.size());
         return result;
+    }
+    void set_draft(const generator &draft)
+    {
+        call(&migraphx_generator_set_draft, m_handle.get(), draft.m_handle.get());
     }
     double statistic(const std::string &name) const
     {
