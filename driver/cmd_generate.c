@@ -33,7 +33,7 @@ enum { WORDS = 64, NUMBER = 16 };
 struct words_of {
     const char *items[WORDS];
     int count;
-    char numbers[3][NUMBER];
+    char numbers[4][NUMBER];
 };
 
 static void put(struct words_of *w, const char *flag, const char *value)
@@ -66,6 +66,8 @@ static void put_words(struct words_of *w, const struct options *o)
     put_number(w, 0, "--top-k", o->top_k);
     put_number(w, 1, "--max-tokens", o->max_tokens);
     put_number(w, 2, "--threads", o->threads);
+    put_number(w, 3, "--guesses", o->guesses);
+    put(w, "--draft", o->draft);
     for (int i = 0; i < o->stop.count; i++)
         put(w, "--stop", o->stop.items[i]);
     if (o->chat)
@@ -99,8 +101,20 @@ static int write_text(const struct options *o)
 struct writer {
     const struct options *o;
     migraphx_generator_t generator;
+    migraphx_generator_options_t options;
     size_t text;
 };
+
+static bool set_guesses(struct writer *w)
+{
+    migraphx_generator_t draft = NULL;
+    const bool good =
+        (!w->o->draft || (OK(migraphx_generator_load(&draft, w->o->draft, w->options)) &&
+                          OK(migraphx_generator_set_draft(w->generator, draft)))) &&
+        OK(migraphx_generator_set_guesses(w->generator, w->text, (size_t)w->o->guesses));
+    migraphx_generator_destroy(draft);
+    return good;
+}
 
 static bool make_options(const struct options *o, migraphx_generator_options_t *out)
 {
@@ -212,15 +226,14 @@ static void report(struct writer *w, double began)
 static bool write_tokens(struct writer *w)
 {
     const double start = now_ms();
-    migraphx_generator_options_t options = NULL;
     work_begin("reading the model", 0);
-    bool done = false, good = make_options(w->o, &options) &&
-                              OK(migraphx_generator_load(&w->generator, w->o->file, options)) &&
+    bool done = false, good = make_options(w->o, &w->options) &&
+                              OK(migraphx_generator_load(&w->generator, w->o->file, w->options)) &&
                               OK(migraphx_generator_add(&w->text, w->generator)) &&
-                              set_sampling(w) && append(w);
+                              set_sampling(w) && set_guesses(w) && append(w);
     work_end();
     const double began = now_ms() - start;
-    migraphx_generator_options_destroy(options);
+    migraphx_generator_options_destroy(w->options);
     for (int written = 0; good && !done; written++)
         good = step(w, written, &done);
     if (good) {
@@ -262,6 +275,8 @@ static const struct flag own[] = {
     ROW(FLAG_REAL, "--top-p", top_p, "<x>", "only the best that have this probability together [the folder's]", 0),
     ROW(FLAG_REAL, "--min-p", min_p, "<x>", "only those with this share of the best one's [the folder's]", 0),
     ROW(FLAG_REAL, "--repetition-penalty", repetition_penalty, "<x>", "less of what is there already [the folder's]", 0),
+    ROW(FLAG_INT, "--guesses", guesses, "N", "tokens that a run takes beside the one it needs, 15 at most [0]", 0),
+    ROW(FLAG_WORD, "--draft", draft, "<folder>", "a smaller model of the same tokens, which guesses them", 0),
     ROW(FLAG_WORD, "--seed", seed, "N", "what chance follows from [0]", 0),
     {FLAG_HEADING, NULL, NULL, 0, NULL, "how to run", 0, NULL},
     {FLAG_NAME, "--ref", NULL, OFFSET(target), NULL, "the reference target", 0, "ref"},

@@ -33,7 +33,7 @@ def test_tokens(decoder):
     assert re.search(report, done.stderr), done.stderr
     whole = write(decoder)
     assert whole[:9] == tokens and len(whole) == 57  # up to the context
-    for flags in (["--cpu"], ["--ref"], ["--threads", "1"], ["--isa", "generic"], ["--top-k", "1", "--temperature", "1"],
+    for flags in (["--cpu"], ["--ref"], ["--threads", "1"], ["--isa", "generic"], ["--guesses", "4"], ["--guesses", "4", "--draft", decoder], ["--top-k", "1", "--temperature", "1"],
                   ["--top-p", "0", "--temperature", "1"], ["--min-p", "1", "--temperature", "1"]):
         assert write(decoder, "--max-tokens", "9", *flags) == tokens
 
@@ -52,6 +52,7 @@ def test_what_is_wrong(decoder, tmp_path):
     for tokens, message in (("1,x", "numbers with commas"), ("", "numbers with commas"), ("1,,2", "numbers with commas"),
                             ("1,300", "token 300, number 0 of 1, is none of the model's 300")):
         assert message in drive("generate", decoder, "--tokens", tokens, code=1).stderr
+    assert "16 guesses at a time are more than 15" in drive("generate", decoder, "--tokens", "1", "--guesses", "16", code=1).stderr
     assert "there is no model" in drive("generate", tmp_path, "--tokens", "1", code=1).stderr
     assert "No such file" in drive("generate", tmp_path / "absent", "--tokens", "1", code=1).stderr
     assert "-1 is not 0 or more" in drive("generate", decoder, "--tokens", "1", "--temperature", "-1", code=1).stderr
