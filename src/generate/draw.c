@@ -4,6 +4,7 @@
 #include "generate/draw.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -71,46 +72,64 @@ static int64_t best_of(const double *scores, int64_t size)
     return best;
 }
 
-// --- the order, as a heap whose first has the largest score ---
+// --- the order ---
+
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
 
 static bool comes_before(const double *v, int32_t a, int32_t b)
 {
     return v[a] > v[b] || (v[a] == v[b] && a < b);
 }
 
-static void sift(const double *v, int32_t *heap, int64_t size, int64_t at)
+static void swap(int32_t *a, int32_t *b)
 {
-    for (int64_t child; (child = 2 * at + 1) < size; at = child) {
-        if (child + 1 < size && comes_before(v, heap[child + 1], heap[child]))
-            child++;
-        if (!comes_before(v, heap[child], heap[at]))
-            return;
-        const int32_t moved = heap[at];
-        heap[at] = heap[child];
-        heap[child] = moved;
+    const int32_t moved = *a;
+    *a = *b;
+    *b = moved;
+}
+
+// Moves what comes before one of [from, to) to the left of it; gives its place, and their sum.
+static int64_t divide(const double *v, int32_t *order, int64_t from, int64_t to, double *sum)
+{
+    int64_t at = from;
+    swap(&order[from + (int64_t)(mix((uint64_t)(from ^ to)) % (uint64_t)(to - from))],
+         &order[to - 1]);
+    *sum = 0;
+    for (int64_t i = from; i < to - 1; i++)
+        if (comes_before(v, order[i], order[to - 1])) {
+            *sum += v[order[i]];
+            swap(&order[i], &order[at++]);
+        }
+    swap(&order[at], &order[to - 1]);
+    return at;
+}
+
+// Brings the beginning of the order to the front, in whatever order itself: `most` tokens, or fewer
+// that have `enough` together, at least one; gives how many. Cost: O(size) as a rule, no sorting.
+static int64_t take_beginning(const double *v, int32_t *order, int64_t size, int64_t most,
+                              double enough)
+{
+    int64_t from = 0, to = size;
+    while (to - from > 1) {
+        double sum;
+        const int64_t at = divide(v, order, from, to, &sum), count = at - from;
+        if (count >= most || sum >= enough) {
+            to = at; // it ends among these
+            continue;
+        }
+        most -= count + 1;
+        enough -= sum + v[order[at]];
+        from = at + 1;
+        if (most <= 0 || enough <= 0)
+            return from;
     }
-}
-
-// Tokens that may be chosen, as a heap; returns how many.
-static int64_t make_heap(const double *v, int64_t size, int32_t *heap)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < size; i++)
-        if (v[i] > 0)
-            heap[count++] = (int32_t)i;
-    for (int64_t at = count / 2; at-- > 0;)
-        sift(v, heap, count, at);
-    return count;
-}
-
-// The first of the heap moves behind its end, where the order grows from right to left.
-static int32_t take_first(const double *v, int32_t *heap, int64_t *size)
-{
-    const int32_t first = heap[0];
-    heap[0] = heap[--*size];
-    heap[*size] = first;
-    sift(v, heap, *size, 0);
-    return first;
+    return to;
 }
 
 // --- weights ---
@@ -129,29 +148,25 @@ static double sum_of(const double *v, int64_t size)
     return sum;
 }
 
-// Weights of tokens behind the first `k` of the order become 0, then those behind the beginning
-// that has `p` of their sum.
-static void cut_tail(const struct mgx_sampling *sampling, double *v, int64_t size, int32_t *heap)
+// Weights of tokens behind the first `top_k` of the order become 0, then those behind the beginning
+// that has `top_p` of their sum.
+static void cut_tail(const struct mgx_sampling *sampling, double *v, int64_t size, int32_t *order)
 {
-    const int64_t count = make_heap(v, size, heap);
-    const bool few = sampling->top_k && sampling->top_k < count;
-    const int64_t k = few ? sampling->top_k : count;
-    int64_t rest = count, kept = 0;
-    double sum = 0, enough = sampling->top_p;
-    if (few) {
-        for (int64_t i = 0; i < k; i++)
-            sum += v[take_first(v, heap, &rest)];
-        enough *= sum;
-    } else {
-        enough *= sum_of(v, size);
+    int64_t count = 0, kept;
+    double sum = 0;
+    for (int64_t i = 0; i < size; i++)
+        if (v[i] > 0)
+            order[count++] = (int32_t)i;
+    kept = count;
+    if (sampling->top_k && sampling->top_k < count)
+        kept = take_beginning(v, order, count, sampling->top_k, INFINITY);
+    if (sampling->top_p < 1) {
+        for (int64_t i = 0; i < kept; i++)
+            sum += v[order[i]];
+        kept = take_beginning(v, order, kept, kept, fmax(sampling->top_p * sum, DBL_MIN));
     }
-    sum = 0;
-    for (; kept < k && sampling->top_p < 1 && (sum < enough || kept == 0); kept++)
-        sum += v[few ? heap[count - 1 - kept] : take_first(v, heap, &rest)];
-    if (sampling->top_p >= 1)
-        kept = k;
-    for (int64_t i = 0; i < count - kept; i++)
-        v[heap[i]] = 0;
+    for (int64_t i = kept; i < count; i++)
+        v[order[i]] = 0;
 }
 
 static void cut_small(double *v, int64_t size, double least)
@@ -161,14 +176,6 @@ static void cut_small(double *v, int64_t size, double least)
 }
 
 // --- the draw ---
-
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
 
 // In [0, 1), from 53 bits.
 static double draw_at(uint64_t seed, int64_t position)

@@ -15,8 +15,8 @@
 //                       numbers: the first whose w, with all before it, is above u times the sum
 //
 // Holds: the same scores, text, settings and position give the same token, on every machine whose
-// exp agrees. A score of minus infinity is never chosen. Cost: O(tokens) with a heap where an order
-// is asked for; no allocation once the room is as large as the vocabulary.
+// exp agrees, up to the rounding of sums at a cut. A score of minus infinity is never chosen. Cost:
+// O(tokens), where a cut is asked for too; no allocation once the room is as large as the vocabulary.
 #pragma once
 
 #include <stdint.h>
