@@ -204,24 +204,29 @@ class Answer:
         return self
 
     def __next__(self):
-        while self._number is not None:
-            piece = self._step()
+        while self._wants_more():
+            token, = self._model.generator.next([self._number])
+            piece = self._got(token)
             if piece:
                 return piece
-        if self._held:
-            piece, self._held = self._held, ""
+        piece = self._last()
+        if piece:
             return piece
         raise StopIteration
 
-    def _step(self):
-        """One token; gives what may be shown."""
-        generator = self._model.generator
-        if self._left == 0:
-            return self._finish("length")
-        if generator.context and len(self._prompt) + len(self.tokens) >= generator.context:
-            return self._finish("context")
-        token, = generator.next([self._number])
-        return self._got(token)
+    def _wants_more(self):
+        """Whether there is to be another token."""
+        context = self._model.generator.context
+        if self._number is not None and self._left == 0:
+            self._finish("length")
+        elif self._number is not None and context and len(self._prompt) + len(self.tokens) >= context:
+            self._finish("context")
+        return self._number is not None
+
+    def _last(self):
+        """What was held back until the end."""
+        piece, self._held = self._held, ""
+        return piece
 
     def _got(self, token):
         if self._model.generator.is_end(token):
@@ -332,6 +337,44 @@ class Model:
         for _ in answer:
             pass
         return answer.text if is_text else answer.tokens
+
+    def generate_many(self, prompts, *, stream=True, **settings):
+        """Writes on from several prompts at a time, each a text, messages or tokens; `settings` are generate's, the same for all.
+
+        The model takes a token of each in one run where it can. With stream, an iterator of (number of the prompt, piece) as they
+        come; else a list of the whole answers.
+        """
+        answers = []
+        try:
+            for prompt in prompts:
+                answers.append(self.generate(prompt, **settings))
+        except BaseException:
+            for answer in answers:
+                answer.close()
+            raise
+        pieces = self._together(answers)
+        if stream:
+            return pieces
+        for _ in pieces:
+            pass
+        return [answer.tokens if answer.text is None else answer.text for answer in answers]
+
+    def _together(self, answers):
+        active = dict(enumerate(answers))
+        try:
+            while active:
+                for number in [n for n, answer in active.items() if not answer._wants_more()]:
+                    piece = active.pop(number)._last()
+                    if piece:
+                        yield number, piece
+                tokens = self.generator.next([answer._number for answer in active.values()])
+                for (number, answer), token in zip(active.items(), tokens):
+                    piece = answer._got(token)
+                    if piece:
+                        yield number, piece
+        finally:
+            for answer in answers:
+                answer.close()
 
     def statistics(self):
         """Tokens, seconds and runs so far, and the bytes of weights and caches."""

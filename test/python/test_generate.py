@@ -113,6 +113,26 @@ def test_settings_reach_the_sampling(plain):
         model.generate([5], bias={300: 1})
 
 
+def test_many_prompts_in_one_run(plain):
+    model, alone = Model(plain), Model(plain)
+    prompts = [[5 + i] * (1 + i) for i in range(6)]
+    answers = model.generate_many(prompts, max_tokens=12, temperature=1, seed=4, stream=False)
+    assert answers == [alone.generate(p, max_tokens=12, temperature=1, seed=4, stream=False) for p in prompts]
+    assert model.statistics()["runs"] == 5 + 12  # prompts, but for the one of one token; then all together
+    got = [[] for _ in prompts]
+    for number, piece in model.generate_many(prompts, max_tokens=12, temperature=1, seed=4):
+        got[number] += piece
+    assert got == answers
+    pieces = model.generate_many(prompts, max_tokens=12)
+    next(pieces)
+    done = model.statistics()["runs"]
+    pieces.close()
+    assert model.statistics()["runs"] == done
+    with pytest.raises(RuntimeError, match="none of the model's 300"):
+        model.generate_many([[5], [300]])
+    assert model.generate_many([]) and model.generate_many([], stream=False) == []
+
+
 def test_threads_share_a_model(plain):
     model, results = Model(plain), {}
 
