@@ -123,12 +123,14 @@ def mixtures(c):
     three = [c.rand(count, inner, width), c.rand(count, inner)]
     joined = [c.rand(count, 2 * inner, width), c.rand(count, 2 * inner)]
     for how in ("relu", "gelu", "silu", "identity"):
-        c.case(f"moe_{how}", "MoE", [x, router, *one, *two], k=2, activation_type=how, tolerance="1e-3 1e-3")
+        c.case(f"moe_{how}", "MoE", [x, router, *one, *two], constants=[2, 3, 4, 5], k=2, activation_type=how,
+               tolerance="1e-3 1e-3")
     c.case("moe_normalized", "MoE", [x[None], router, *one, *two], k=2, normalize_routing_weights=1, tolerance="1e-3 1e-3")
     c.case("moe_step", "MoE", [x[:1], router[:1], *one, *two], k=2, activation_type="silu", tolerance="1e-3 1e-3")
     c.case("moe_no_bias", "MoE", [x, router, one[0], None, two[0]], k=1, activation_type="silu", tolerance="1e-3 1e-3")
     gated = {"activation_type": "swiglu", "activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 2.0}
-    c.case("moe_swiglu", "MoE", [x, router, *joined, *two], k=2, swiglu_fusion=1, tolerance="1e-3 1e-3", **gated)
+    c.case("moe_swiglu", "MoE", [x, router, *joined, *two], constants=[2, 3, 4, 5], k=2, swiglu_fusion=1,
+           tolerance="1e-3 1e-3", **gated)
 
     def gate(g, u):
         g, u = np.minimum(g, 2), np.clip(u, -2, 2)

@@ -5,10 +5,8 @@
 //     y[t] = sum of w[t][e] * (W2[e] f(W1[e] x[t] + b1[e]) + b2[e])        over the chosen experts e
 //
 // MoE weighs by the softmax over all experts, QMoE by that over those chosen, or by weights that the
-// model brings. Where there are fewer choices than experts, as in a step of a decoder, the chosen
-// experts' weights are gathered, packed as they are, and a choice is one row of a product; else all
-// experts see all tokens, and those not chosen weigh nothing. So how many tokens there are must be
-// known.
+// model brings. A choice is a row of expert_dot, which multiplies it by its expert's matrix, packed as
+// that is. How many tokens there are may be open.
 #include <math.h>
 #include <string.h>
 
@@ -26,8 +24,8 @@ struct moe {
     struct layer one, two, three;
     struct mgx_ins *x, *router, *weights; // {tokens, width}, {tokens, experts} each
     struct mgx_ins *chosen, *share;       // {tokens, k}
-    int64_t tokens, width, experts, k;
-    bool gathered; // a row for each choice; else each expert sees all tokens
+    struct mgx_ins *which;                // {tokens * k}: the same in a row
+    int64_t width, experts, k;
     enum mgx_type type;
 };
 
@@ -50,7 +48,7 @@ static enum mgx_status check_matrix(struct mgx_node *n, const struct moe *m, con
     return MGX_OK;
 }
 
-// Inputs x and router, and how many there are of what.
+// Inputs x and router, and how many there are of what. How many tokens may be open.
 static enum mgx_status read_tokens(struct mgx_node *n, struct moe *m)
 {
     const struct mgx_shape *x = &n->in[0]->shape, *r = &n->in[1]->shape;
@@ -59,19 +57,30 @@ static enum mgx_status read_tokens(struct mgx_node *n, struct moe *m)
     m->type = x->type;
     m->width = x->lens[x->rank - 1];
     m->experts = r->lens[1];
-    m->tokens = r->lens[0];
     m->k = mgx_onnx_int(n, "k", 1);
-    if (m->width < 1 || mgx_shape_elements(x) != m->tokens * m->width)
-        return mgx_node_invalid(n, "%lld tokens, the router has %lld",
-                                (long long)(m->width ? mgx_shape_elements(x) / m->width : 0),
-                                (long long)m->tokens);
+    if (m->width < 1 || (mgx_build_is_static(n->in[0]) && mgx_build_is_static(n->in[1]) &&
+                         mgx_shape_elements(x) != r->lens[0] * m->width))
+        return mgx_build_misfit(n, "a router of", n->in[1], "tokens", n->in[0]);
     if (m->k < 1 || m->k > m->experts)
         return mgx_node_invalid(n, "k is %lld of %lld experts", (long long)m->k,
                                 (long long)m->experts);
-    m->gathered = m->tokens * m->k < m->experts;
-    m->x = mgx_build_reshape(n, n->in[0], (int64_t[]){m->tokens, m->width}, 2);
+    m->x = mgx_build_convert(n, n->in[0], MGX_FLOAT);
+    m->x = mgx_build_reshape(n, m->x, (int64_t[]){-1, m->width}, 2);
     m->router = mgx_build_convert(n, n->in[1], MGX_FLOAT);
     return mgx_node_status(n);
+}
+
+// All is known but how many tokens there are.
+static bool is_known(const struct mgx_node *n)
+{
+    for (int i = 0; i < n->in_count; i++) {
+        const struct mgx_ins *x = n->in[i];
+        const bool open = i < 2 || i == 14; // tokens and what a router says of them
+        if (x && !mgx_build_is_static(x) &&
+            (!open || mgx_build_rank(x) < 1 || !mgx_build_fixed_dim(x, mgx_build_rank(x) - 1)))
+            return false;
+    }
+    return true;
 }
 
 static bool is_gated(struct mgx_node *n)
@@ -102,17 +111,16 @@ static enum mgx_status read_layers(struct mgx_node *n, struct moe *m)
 
 // --- routing ---
 
-// Member j of {tokens, experts} for every choice.
+// Of every choice what `of` {tokens, experts} says.
 static struct mgx_ins *pick(struct mgx_node *n, const struct moe *m, struct mgx_ins *of)
 {
-    const int64_t all[2] = {m->tokens, m->experts};
     struct mgx_ins *ends = mgx_build_literal_ints(n, (int64_t[]){0, 1}, 2);
     struct mgx_ins *hot = mgx_build_emit(
         n, &mgx_op_onehot, MGX_ATTRS(mgx_int("axis", 2), mgx_int("depth", m->experts)),
         MGX_IN(m->chosen, mgx_build_convert(n, ends, MGX_FLOAT)));
-    of = mgx_build_reshape(n, mgx_build_convert(n, of, MGX_FLOAT), all, 2);
-    of = mgx_build_mul(n, hot, mgx_build_unsqueeze(n, of, (int64_t[]){1}, 1));
-    return mgx_build_reduce(n, &mgx_op_reduce_sum, of, (int64_t[]){2}, 1, false);
+    of = mgx_build_unsqueeze(n, mgx_build_convert(n, of, MGX_FLOAT), (int64_t[]){1}, 1);
+    return mgx_build_reduce(n, &mgx_op_reduce_sum, mgx_build_mul(n, hot, of), (int64_t[]){2}, 1,
+                            false);
 }
 
 static struct mgx_ins *softmax(struct mgx_node *n, struct mgx_ins *x)
@@ -129,6 +137,7 @@ static void route(struct mgx_node *n, struct moe *m, bool over_all)
         MGX_IN(p));
     m->chosen = mgx_build_member(n, both, 1);
     m->share = mgx_build_member(n, both, 0);
+    m->which = mgx_build_reshape(n, m->chosen, (int64_t[]){-1}, 1);
     if (m->weights)
         m->share = pick(n, m, m->weights);
     else if (!over_all)
@@ -142,15 +151,6 @@ static void route(struct mgx_node *n, struct moe *m, bool over_all)
 
 // --- products ---
 
-// What belongs to the experts of each row: all of it, or what was chosen.
-static struct mgx_ins *select_experts(struct mgx_node *n, const struct moe *m, struct mgx_ins *x)
-{
-    if (!m->gathered || !x)
-        return x;
-    struct mgx_ins *which = mgx_build_reshape(n, m->chosen, (int64_t[]){m->tokens * m->k}, 1);
-    return mgx_build_gather(n, x, which, 0);
-}
-
 static struct mgx_ins *unpack(struct mgx_node *n, const struct layer *l, struct mgx_ins *x)
 {
     return l->bits == 8 ? x
@@ -158,36 +158,36 @@ static struct mgx_ins *unpack(struct mgx_node *n, const struct layer *l, struct 
                                          MGX_ATTRS(mgx_int("bits", l->bits)), MGX_IN(x));
 }
 
-// {matrices, rows, columns} from what is packed.
-static struct mgx_ins *dequantize(struct mgx_node *n, const struct moe *m, const struct layer *l,
-                                  int64_t matrices)
+// Packed weights, scales and zero points as expert_dot takes them.
+static int packed_operands(struct mgx_node *n, const struct moe *m, const struct layer *l,
+                           struct mgx_ins **in)
 {
-    const int64_t blocks = l->columns / l->block, rows = matrices * l->rows;
+    const int64_t blocks = l->columns / l->block;
     const int64_t per = l->scale->shape.rank == 3 ? blocks : l->rows;
-    struct mgx_ins *in[3] = {select_experts(n, m, l->weights), select_experts(n, m, l->scale)};
-    in[0] = mgx_build_reshape(n, in[0], (int64_t[]){rows, blocks, l->block * l->bits / 8}, 3);
-    in[1] = mgx_build_reshape(n, in[1], (int64_t[]){rows, blocks}, 2);
-    if (l->zero) { // the last byte of a row of them may be filled up
-        in[2] = unpack(n, l, select_experts(n, m, l->zero));
-        in[2] = in[2] ? mgx_build_slice(n, in[2], in[2]->shape.rank - 1, 0, per) : NULL;
-        in[2] = mgx_build_reshape(n, in[2], (int64_t[]){rows, blocks}, 2);
-    }
-    struct mgx_ins *y = mgx_build_emit_n(
-        n, &mgx_op_dequantize_blocks,
-        MGX_ATTRS(mgx_int("bits", l->bits), mgx_int("columns", l->columns)), in, l->zero ? 3 : 2);
-    y = mgx_build_reshape(n, y, (int64_t[]){matrices, l->rows, l->columns}, 3);
-    return mgx_build_convert(n, y, m->type);
+    const int64_t lens[4] = {m->experts, l->rows, blocks, l->block * l->bits / 8};
+    in[0] = mgx_build_reshape(n, l->weights, lens, 4);
+    in[1] = mgx_build_reshape(n, l->scale, lens, 3);
+    if (!l->zero)
+        return 2;
+    struct mgx_ins *zero = unpack(n, l, l->zero); // the last byte of a row may be filled up
+    zero = zero ? mgx_build_slice(n, zero, zero->shape.rank - 1, 0, per) : NULL;
+    in[2] = mgx_build_reshape(n, zero, lens, 3);
+    return 3;
 }
 
+// Rows x, of which each has `per` choices, by the experts chosen.
 static struct mgx_ins *apply(struct mgx_node *n, const struct moe *m, const struct layer *l,
-                             struct mgx_ins *x)
+                             struct mgx_ins *x, int64_t per)
 {
-    const int64_t matrices = m->gathered ? m->tokens * m->k : m->experts;
-    struct mgx_ins *w = l->scale ? dequantize(n, m, l, matrices) : select_experts(n, m, l->weights);
-    w = mgx_build_transpose(n, w, (int64_t[]){0, 2, 1}, 3);
-    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, x, w);
-    struct mgx_ins *bias = select_experts(n, m, l->bias);
-    return bias ? mgx_build_add(n, y, mgx_build_unsqueeze(n, bias, (int64_t[]){1}, 1)) : y;
+    struct mgx_ins *in[5] = {x, m->which, l->weights};
+    const int more = l->scale ? packed_operands(n, m, l, in + 2) : 1;
+    struct mgx_ins *y = mgx_build_emit_n(
+        n, &mgx_op_expert_dot,
+        MGX_ATTRS(mgx_int("bits", l->scale ? l->bits : 0), mgx_int("per", per)), in, 2 + more);
+    if (!l->bias)
+        return y;
+    struct mgx_ins *bias = mgx_build_convert(n, l->bias, MGX_FLOAT);
+    return mgx_build_add(n, y, mgx_build_gather(n, bias, m->which, 0));
 }
 
 // --- activations ---
@@ -198,9 +198,9 @@ static struct mgx_ins *half_of(struct mgx_node *n, const struct moe *m, struct m
 {
     const int64_t inner = m->two.columns;
     if (!interleaved || !h)
-        return h ? mgx_build_slice(n, h, 2, i * inner, (i + 1) * inner) : NULL;
-    h = mgx_build_reshape(n, h, (int64_t[]){0, 0, inner, 2}, 4);
-    return mgx_build_squeeze(n, mgx_build_slice(n, h, 3, i, i + 1), (int64_t[]){3}, 1);
+        return h ? mgx_build_slice(n, h, 1, i * inner, (i + 1) * inner) : NULL;
+    h = mgx_build_reshape(n, h, (int64_t[]){0, inner, 2}, 3);
+    return mgx_build_squeeze(n, mgx_build_slice(n, h, 2, i, i + 1), (int64_t[]){2}, 1);
 }
 
 // gate * sigmoid(alpha gate) * (up + beta), both kept within a limit.
@@ -237,15 +237,14 @@ static enum mgx_status activate(struct mgx_node *n, const char *how, struct mgx_
     return MGX_OK;
 }
 
-// f of the first product of rows x, and of the third where there is one.
-static enum mgx_status inner_of(struct mgx_node *n, const struct moe *m, struct mgx_ins *x,
-                                struct mgx_ins **out)
+// f of the first product, and of the third where there is one.
+static enum mgx_status inner_of(struct mgx_node *n, const struct moe *m, struct mgx_ins **out)
 {
     const char *how = mgx_onnx_text(n, "activation_type", "relu");
     const int64_t fusion = mgx_onnx_int(n, "swiglu_fusion", 0);
-    struct mgx_ins *h = apply(n, m, &m->one, x), *up = NULL;
+    struct mgx_ins *h = apply(n, m, &m->one, m->x, m->k), *up = NULL;
     if (m->three.weights)
-        up = apply(n, m, &m->three, x);
+        up = apply(n, m, &m->three, m->x, m->k);
     if (is_gated(n) && fusion != 0) {
         up = half_of(n, m, h, 1, fusion == 1);
         h = half_of(n, m, h, 0, fusion == 1);
@@ -261,44 +260,27 @@ static enum mgx_status inner_of(struct mgx_node *n, const struct moe *m, struct 
 
 // --- the sum ---
 
-// A row for each choice, or one matrix of tokens for all experts.
-static struct mgx_ins *rows_of(struct mgx_node *n, const struct moe *m)
+// As the tokens came.
+static struct mgx_ins *shape_back(struct mgx_node *n, const struct moe *m, struct mgx_ins *y)
 {
-    struct mgx_ins *x = mgx_build_unsqueeze(n, m->x, (int64_t[]){m->gathered ? 1 : 0}, 1);
-    if (!m->gathered)
-        return x;
-    x = mgx_build_expand(n, x, 3, (int64_t[]){m->tokens, m->k, m->width});
-    return mgx_build_reshape(n, x, (int64_t[]){m->tokens * m->k, 1, m->width}, 3);
-}
-
-// {experts, tokens, 1}: what each expert weighs for each token, 0 for those not chosen.
-static struct mgx_ins *spread_shares(struct mgx_node *n, const struct moe *m)
-{
-    struct mgx_ins *ends = mgx_build_literal_ints(n, (int64_t[]){0, 1}, 2);
-    struct mgx_ins *hot = mgx_build_emit(
-        n, &mgx_op_onehot, MGX_ATTRS(mgx_int("axis", 2), mgx_int("depth", m->experts)),
-        MGX_IN(m->chosen, mgx_build_convert(n, ends, MGX_FLOAT)));
-    hot = mgx_build_mul(n, hot, mgx_build_unsqueeze(n, m->share, (int64_t[]){2}, 1));
-    hot = mgx_build_reduce(n, &mgx_op_reduce_sum, hot, (int64_t[]){1}, 1, false);
-    hot = mgx_build_transpose(n, hot, (int64_t[]){1, 0}, 2);
-    return mgx_build_unsqueeze(n, hot, (int64_t[]){2}, 1);
+    struct mgx_ins *x = n->in[0];
+    if (x->shape.rank == 2)
+        return y;
+    if (mgx_build_is_static(x))
+        return mgx_build_reshape_like(n, y, &x->shape);
+    const struct mgx_build_len lens[3] = {{x, 0, 0, 0}, {x, 1, 0, 0}, {NULL, 0, m->width, 0}};
+    return mgx_build_reshape_to(n, y, lens, 3);
 }
 
 static enum mgx_status sum_experts(struct mgx_node *n, const struct moe *m)
 {
-    struct mgx_ins *h = NULL, *share;
-    TRY(inner_of(n, m, rows_of(n, m), &h));
-    struct mgx_ins *y = mgx_build_convert(n, apply(n, m, &m->two, h), MGX_FLOAT);
-    if (m->gathered) {
-        y = mgx_build_reshape(n, y, (int64_t[]){m->tokens, m->k, m->width}, 3);
-        share = mgx_build_unsqueeze(n, m->share, (int64_t[]){2}, 1);
-    } else {
-        share = spread_shares(n, m);
-    }
-    y = mgx_build_reduce(n, &mgx_op_reduce_sum, mgx_build_mul(n, y, share),
-                         (int64_t[]){m->gathered ? 1 : 0}, 1, false);
-    y = mgx_build_convert(n, y, m->type);
-    n->out[0] = mgx_build_reshape_like(n, y, &n->in[0]->shape);
+    struct mgx_ins *h = NULL;
+    TRY(inner_of(n, m, &h));
+    struct mgx_ins *y = apply(n, m, &m->two, h, 1);
+    y = mgx_build_reshape(n, y, (int64_t[]){-1, m->k, m->width}, 3);
+    y = mgx_build_mul(n, y, mgx_build_unsqueeze(n, m->share, (int64_t[]){2}, 1));
+    y = mgx_build_reduce(n, &mgx_op_reduce_sum, y, (int64_t[]){1}, 1, false);
+    n->out[0] = mgx_build_convert(n, shape_back(n, m, y), m->type);
     return mgx_node_status(n);
 }
 
@@ -317,7 +299,7 @@ static enum mgx_status moe(struct mgx_node *n)
     TRY(refuse_variants(n));
     if (!n->in[4] || n->in_count > 8)
         return mgx_node_invalid(n, "%d inputs, of which fc2 is required", n->in_count);
-    if (!mgx_build_static(n))
+    if (!is_known(n))
         return mgx_onnx_defer(n);
     struct moe m = {
         .one = {.weights = n->in[2], .bias = mgx_node_in(n, 3), .name = "fc1"},
@@ -401,7 +383,7 @@ static enum mgx_status qmoe(struct mgx_node *n)
 {
     TRY(refuse_variants(n));
     TRY(check_quantized(n));
-    if (!mgx_build_static(n))
+    if (!is_known(n))
         return mgx_onnx_defer(n);
     struct moe m = {.one = packed_layer(n, FIRST, 0),
                     .two = packed_layer(n, SECOND, 1),
@@ -415,7 +397,9 @@ static enum mgx_status qmoe(struct mgx_node *n)
     TRY(read_layers(n, &m));
     for (int i = 0; i < count; i++)
         TRY(check_packed(n, &m, layers[i]));
-    if (m.weights && !mgx_shape_same_lens(&m.weights->shape, &n->in[1]->shape))
+    if (m.weights &&
+        (mgx_build_rank(m.weights) != 2 || !mgx_build_may_agree(m.weights, 0, n->in[1], 0) ||
+         !mgx_build_may_agree(m.weights, 1, n->in[1], 1)))
         return mgx_build_misfit(n, "router_weights", m.weights, "a router of", n->in[1]);
     route(n, &m, false);
     return sum_experts(n, &m);

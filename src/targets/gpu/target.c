@@ -233,9 +233,9 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   NULL};
 
 // What has no kernel here, in operators that have.
-static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_cache, &mgx_pass_rewrite_dft,
-                                                 &mgx_pass_bound_sizes, &mgx_pass_split_members,
-                                                 NULL};
+static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_cache, &mgx_pass_rewrite_experts,
+                                                 &mgx_pass_rewrite_dft,   &mgx_pass_bound_sizes,
+                                                 &mgx_pass_split_members, NULL};
 
 static bool has_rounds(const struct mgx_program *p)
 {

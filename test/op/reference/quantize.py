@@ -112,9 +112,43 @@ def blocks(w):
     w.case("dequantize_blocks[columns=64]", [x, D("int8", 3, 2)], fails="must be of a float type")
 
 
+def experts(w):
+    """Rows by one of several matrices, floats or packed as above."""
+    which = np.array([2, 0, 2, 2, 0, 1], np.int64)
+
+    def product(x, matrices, per):
+        return np.stack([matrices[e] @ x[i // per] for i, e in enumerate(which)])
+
+    for kind in ("float", "half"):
+        for per in (1, 2):
+            x, m = w.random(kind, (6 // per, 5), -1, 1), w.random(kind, (3, 4, 5), -1, 1)
+            w.case(f"expert_dot[per={per}]", [x, T("int64", which), m], product(x.a, m.a, per), kind)
+    for bits in (2, 4, 8):
+        for kind in ("uint8", "float", None):
+            q = np.random.default_rng(bits).integers(0, 2**bits, (3, 4, 2, 32))
+            per = 8 // bits
+            x, bytes = w.random("float", (6, 64), -1, 1), sum(q[..., i::per] << (bits * i) for i in range(per))
+            s = w.random("float", (3, 4, 2), 0, 1)
+            z = kind and w.random(kind, (3, 4, 2), 0, 2**bits - 1)
+            m = ((q - (z.a if z else 2**(bits - 1))[..., None]) * s.a[..., None]) if z else (q - 2**(bits - 1)) * s.a[..., None]
+            w.case(f"expert_dot[bits={bits}]", [x, T("int32", which), T("uint8", bytes), s] + ([z] if z else []),
+                   product(x.a, m.reshape(3, 4, 64), 1), tol=(1e-4, 1e-3))
+    x, m, four = D("float", 6, 5), D("float", 3, 4, 5), D("uint8", 3, 4, 2, 16)
+    w.case("expert_dot", [x, D("int64", 5), m], fails="6 rows for 5 indices, 1 each")
+    w.case("expert_dot[per=0]", [x, D("int64", 6), m], fails="per is 0, below 1")
+    w.case("expert_dot", [x, D("int64", 6), D("float", 3, 4, 6)], fails="length")
+    w.case("expert_dot[bits=3]", [x, D("int64", 6), four, D("float", 3, 4, 2)], fails="bits is 3, not 0, 2, 4 or 8")
+    w.case("expert_dot[bits=4]", [x, D("int64", 6), four], fails="expected 4, given 3")
+    w.case("expert_dot[bits=4]", [x, D("int64", 6), four, D("float", 3, 4, 2)],
+           fails="2 blocks of 16 bytes do not make a depth of 5")
+    w.case("expert_dot", [T("float", np.ones((1, 2))), T("int64", [3]), T("float", np.ones((3, 1, 2)))],
+           aborts="index 3 is out of range for 3 matrices")
+
+
 def cases(w):
     quantizing(w)
     unpacking(w)
     blocks(w)
+    experts(w)
     x = w.random("half", (2, 3))
     w.case("capture[ins_index=3]", [x], x.a)
