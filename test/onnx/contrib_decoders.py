@@ -234,3 +234,32 @@ def one_token(c):
     c.case("masked_cross", op, [new[0], *cross], num_heads=heads)
     c.case("masked_cross_mask", op, [new[0], *cross, np.array([[1, 0, 1, 1, 1], [1, 1, 1, 0, 0]], np.int32)],
            num_heads=heads)
+
+
+# --- what is fused ---
+
+
+@group
+def fused(c):
+    x, y, half = c.rand(2, 3, 8), c.rand(2, 3, 8), c.rand(2, 3, 16)
+    c.case("gated_norm", "GatedRMSNorm", [x, c.rand(4), y], epsilon=1e-3)
+    c.case("gated_norm_sigmoid", "GatedRMSNorm", [x, c.rand(8), y], activation="sigmoid")
+    c.case("linear_gate", "LinearAttentionGate", [x, c.rand(8), c.rand(8), y], outputs=2)
+    c.case("gated_add", "GatedAdd", [x, y, c.rand(2, 3, 1)])
+    c.case("scaled_silu", "ScaledSiLU", [x], alpha=1.5)
+    g, u = np.minimum(half[..., :8], 1), np.clip(half[..., 8:], -1, 1)
+    c.case("swiglu_halves", "SwiGLU", [half], limit=1.0, activation_beta=0.5, activation_alpha=1.5,
+           expect=[g / (1 + np.exp(-1.5 * g)) * (u + 0.5)])
+    c.case("swiglu", "SwiGLU", [x, y], expect=[silu(x) * y])
+    angles = c.rand(20, 4)
+    tables, places = [np.cos(angles), np.sin(angles)], c.ints(0, 20, 3, 2, 5, dtype=np.int64)
+    for layout in (0, 1):
+        more = {"mrope_section": [2, 1, 1], "mrope_layout": layout}
+        c.case(f"rotary_of_three_{layout}", "MRotaryEmbedding", [c.rand(2, 5, 24), places, *tables], num_heads=3, **more)
+        c.case(f"rotary_of_three_{layout}_part", "MRotaryEmbedding", [c.rand(2, 5, 36), places, *tables], num_heads=3,
+               rotary_embedding_dim=8, interleaved=1, **more)
+        c.case(f"rotary_of_three_{layout}_heads", "MRotaryEmbedding", [c.rand(2, 3, 5, 8), places, *tables], **more)
+    emb, heads = c.rand(2, 5, 8), [c.rand(2, 3, 5, 8).astype(np.float16) for _ in range(4)]
+    cos, sin = (f(emb).astype(np.float16)[:, None] for f in (np.cos, np.sin))
+    c.case("gemma_rotary", "GemmaRotaryEmbedding", [emb, *heads], tolerance="2e-2 2e-3",
+           expect=[(a * cos + b * sin).astype(np.float16) for a, b in (heads[:2], heads[2:])])
