@@ -451,33 +451,82 @@ static void follow(const struct mgx_regex *r, struct threads *t, int *stack, int
     }
 }
 
+struct matcher {
+    const struct mgx_regex *r;
+    struct threads now, then;
+    int *stack;
+    uint32_t generation;
+};
+
+static enum mgx_status matcher_init(struct matcher *m, struct mgx_arena *arena,
+                                    const struct mgx_regex *r, struct mgx_diag *diag)
+{
+    const size_t n = (size_t)r->count;
+    uint32_t *seen = MGX_NEW_ARRAY(arena, uint32_t, n);
+    *m = (struct matcher){.r = r,
+                          .now = {MGX_NEW_ARRAY(arena, int, n), 0, seen},
+                          .then = {MGX_NEW_ARRAY(arena, int, n), 0, seen},
+                          .stack = MGX_NEW_ARRAY(arena, int, 2 * n + 2)};
+    return m->now.v && seen && m->then.v && m->stack ? MGX_OK : mgx_fail_memory(diag);
+}
+
+static bool is_done(const struct matcher *m)
+{
+    bool done = false;
+    for (int i = 0; i < m->now.count; i++)
+        done |= m->r->v[m->now.v[i]].code == MATCH;
+    return done;
+}
+
+// From `from` on, with what is before it, as long as something may match: whether all of the text does;
+// the end of the longest match, (size_t)-1 without one.
+static bool advance(struct matcher *m, const char *text, size_t size, size_t from, uint32_t before,
+                    size_t *longest)
+{
+    size_t next = from, at = from;
+    struct place place = {before, from < size ? mgx_utf8_next(text, size, &next) : NOTHING};
+    m->now.count = 0;
+    *longest = (size_t)-1;
+    follow(m->r, &m->now, m->stack, 0, ++m->generation, &place);
+    while (m->now.count) {
+        *longest = is_done(m) ? at : *longest;
+        if (place.after == NOTHING)
+            break;
+        const uint32_t code = place.after;
+        at = next;
+        place = (struct place){code, next < size ? mgx_utf8_next(text, size, &next) : NOTHING};
+        m->then.count = 0;
+        m->generation++;
+        for (int i = 0; i < m->now.count; i++)
+            if (m->r->v[m->now.v[i]].code == SET && accepts(&m->r->v[m->now.v[i]], code))
+                follow(m->r, &m->then, m->stack, m->now.v[i] + 1, m->generation, &place);
+        const struct threads t = m->now;
+        m->now = m->then;
+        m->then = t;
+    }
+    return *longest == size;
+}
+
 enum mgx_status mgx_regex_match(struct mgx_arena *arena, const struct mgx_regex *r,
                                 const char *text, size_t size, bool *out, struct mgx_diag *diag)
 {
-    const size_t n = (size_t)r->count;
-    struct threads now = {MGX_NEW_ARRAY(arena, int, n), 0, MGX_NEW_ARRAY(arena, uint32_t, n)};
-    struct threads then = {MGX_NEW_ARRAY(arena, int, n), 0, now.seen};
-    int *stack = MGX_NEW_ARRAY(arena, int, 2 * n + 2);
-    if (!now.v || !now.seen || !then.v || !stack)
-        return mgx_fail_memory(diag);
-    uint32_t generation = 1;
-    size_t next = 0;
-    struct place place = {NOTHING, size ? mgx_utf8_next(text, size, &next) : NOTHING};
-    follow(r, &now, stack, 0, generation, &place);
-    while (place.after != NOTHING && now.count) {
-        const uint32_t code = place.after;
-        place = (struct place){code, next < size ? mgx_utf8_next(text, size, &next) : NOTHING};
-        then.count = 0;
-        generation++;
-        for (int i = 0; i < now.count; i++)
-            if (r->v[now.v[i]].code == SET && accepts(&r->v[now.v[i]], code))
-                follow(r, &then, stack, now.v[i] + 1, generation, &place);
-        const struct threads t = now;
-        now = then;
-        then = t;
-    }
-    *out = false;
-    for (int i = 0; i < now.count; i++)
-        *out |= r->v[now.v[i]].code == MATCH;
+    struct matcher m;
+    size_t longest;
+    TRY(matcher_init(&m, arena, r, diag));
+    *out = advance(&m, text, size, 0, NOTHING, &longest);
     return MGX_OK;
+}
+
+enum mgx_status mgx_regex_search(struct mgx_arena *arena, const struct mgx_regex *r,
+                                 const char *text, size_t size, size_t from, size_t *begin,
+                                 size_t *end, struct mgx_diag *diag)
+{
+    struct matcher m;
+    TRY(matcher_init(&m, arena, r, diag));
+    uint32_t before = from ? ' ' : NOTHING;
+    for (*begin = from;; before = mgx_utf8_next(text, size, begin)) {
+        advance(&m, text, size, *begin, before, end);
+        if (*end != (size_t)-1 || *begin >= size)
+            return MGX_OK;
+    }
 }

@@ -20,6 +20,38 @@ static int match(const char *pattern, const char *text)
     return answer;
 }
 
+// "begin-end" of the first and longest match, "-" without one.
+static const char *search(const char *pattern, const char *text, size_t from, char out[32])
+{
+    struct mgx_arena arena;
+    mgx_arena_init(&arena);
+    struct mgx_diag diag = {0};
+    struct mgx_regex *regex;
+    size_t begin, end;
+    snprintf(out, 32, "failed");
+    if (mgx_regex_compile(&arena, pattern, strlen(pattern), &regex, &diag) == MGX_OK &&
+        mgx_regex_search(&arena, regex, text, strlen(text), from, &begin, &end, &diag) == MGX_OK)
+        snprintf(out, 32, end == (size_t)-1 ? "-" : "%zu-%zu", begin, end);
+    mgx_arena_fini(&arena);
+    return out;
+}
+
+CASE(searches_find_the_first_and_longest)
+{
+    static const struct {
+        const char *pattern, *text;
+        size_t from;
+        const char *expected;
+    } cases[] = {
+        {"a+", "baac", 0, "1-3"},  {"a+", "baac", 2, "2-3"},    {"a+", "baac", 3, "-"},
+        {"a|ab", "cab", 0, "1-3"}, {"x*", "ab", 0, "0-0"},      {"^a", "ba", 1, "-"},
+        {"c$", "cbc", 0, "2-3"},   {".", "\xc3\xa9", 0, "0-2"}, {"b", "", 0, "-"},
+    };
+    char out[32];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_TEXT(search(cases[i].pattern, cases[i].text, cases[i].from, out), cases[i].expected);
+}
+
 CASE(full_matches)
 {
     static const struct {
@@ -106,4 +138,5 @@ CASE(no_blow_up)
     CHECK_INT(match(pattern, text), 1);
 }
 
-TEST_MAIN(ROW(full_matches) ROW(bad_patterns_are_refused) ROW(no_blow_up))
+TEST_MAIN(ROW(full_matches) ROW(searches_find_the_first_and_longest) ROW(bad_patterns_are_refused)
+              ROW(no_blow_up))

@@ -94,3 +94,18 @@ def taken_over(c):
     c.case("gather2_few_zeros", "GatherBlockQuantized",
            [table[:, :4], places, scales[:, :1], c.ints(0, 256, 7, 1, dtype=np.uint8)], constants=[0, 2, 3],
            gather_axis=0, quantize_axis=1, block_size=16, bits=2)
+
+
+@group
+def hashes_and_words(c):
+    for name, value in {"int": c.ints(-9, 9, 3), "long": c.ints(-9, 9, 3, dtype=np.int64), "float": c.rand(3),
+                        "text": np.array(["", "a", "abcd", "hello"], object)}.items():
+        c.case(f"murmur_{name}", "MurmurHash3", [value], seed=42)
+        c.case(f"murmur_{name}_signed", "MurmurHash3", [value], positive=0)
+    c.case("inverse", "Inverse", [c.rand(2, 3, 3) + 3 * np.eye(3, dtype=np.float32)])
+    words = np.array([["Hello World", " ab  cd "], ["", "中文 字"]], object)
+    for i, how in enumerate(({"separators": [" "]}, {"separators": [""]}, {"separators": ["o", " +"]}, {"tokenexp": "[a-zA-Z]+"},
+                             {"tokenexp": "."}, {"separators": [" "], "mark": 1})):
+        c.case(f"tokenizer_{i}", "Tokenizer", [words], mincharnum=1, pad_value="##", **{"mark": 0, **how})
+    c.case("tokenizer_long", "Tokenizer", [words[0]], mincharnum=3, pad_value="", mark=1, separators=[" "])
+    c.case("tokenizer_none", "Tokenizer", [np.array(["", ""], object)], mincharnum=1, pad_value="#", mark=1, separators=[" "])

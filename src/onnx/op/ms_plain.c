@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Small operators of com.microsoft that are other ones in new words: ExpandDims, SampleOp,
-// UnfoldTensor, CDist, MatMulInteger16, SparseToDenseMatMul, NGramRepeatBlock, CropAndResize.
+// UnfoldTensor, CDist, MatMulInteger16, Inverse, MurmurHash3, NGramRepeatBlock, CropAndResize.
 #include <math.h>
 #include <string.h>
 
@@ -113,6 +113,29 @@ const struct mgx_onnx_op mgx_onnx_ms_matmul_integer16 = {.name = "MatMulInteger1
                                                          .domain = "com.microsoft",
                                                          .import = matmul_integer16,
                                                          .result = "i"};
+
+static enum mgx_status inverse(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, 1, 1));
+    n->out[0] = mgx_build_unary(n, &mgx_op_inverse, n->in[0]);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_ms_inverse = {
+    .name = "Inverse", .domain = "com.microsoft", .import = inverse};
+
+static enum mgx_status murmur_hash(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, 1, 1));
+    n->out[0] = mgx_build_emit(n, &mgx_op_murmur_hash,
+                               MGX_ATTRS(mgx_int("seed", mgx_onnx_int(n, "seed", 0)),
+                                         mgx_int("positive", mgx_onnx_int(n, "positive", 1) != 0)),
+                               MGX_IN(n->in[0]));
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_ms_murmur_hash = {.name = "MurmurHash3",
+                                                    .domain = "com.microsoft",
+                                                    .import = murmur_hash,
+                                                    .takes = MGX_ONNX_TEXT};
 
 // --- NGramRepeatBlock ---
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Operators on strings, and TfIdfVectorizer.
+// Operators on strings, TfIdfVectorizer, and Tokenizer of com.microsoft.
+#include <string.h>
+
 #include "onnx/build.h"
 
 static enum mgx_status string_concat(struct mgx_node *n)
@@ -79,3 +81,28 @@ static enum mgx_status tfidf(struct mgx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_tfidf_vectorizer = {
     .name = "TfIdfVectorizer", .import = tfidf, .takes = MGX_ONNX_TEXT, .result = "f"};
+
+static enum mgx_status tokenizer(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, 1, 1));
+    const struct mgx_strings separators = mgx_onnx_texts(n, "separators");
+    const char *expression = mgx_onnx_text(n, "tokenexp", "");
+    const int64_t least = mgx_onnx_int(n, "mincharnum", 1);
+    const bool each = strcmp(expression, ".") == 0 ||
+                      (separators.count == 1 && !separators.v[0][0] && !expression[0]);
+    if ((separators.count > 0) == (expression[0] != 0))
+        return mgx_node_invalid(n, "%d separators, and an expression \"%s\"", separators.count,
+                                expression);
+    if (least < 1 || (each && least > 1))
+        return mgx_node_invalid(n, "mincharnum is %lld", (long long)least);
+    n->out[0] = mgx_build_emit_n(n, &mgx_op_tokenizer,
+                                 MGX_ATTRS(mgx_texts("separators", separators.v, separators.count),
+                                           mgx_text("tokenexp", expression),
+                                           mgx_text("pad_value", mgx_onnx_text(n, "pad_value", "")),
+                                           mgx_int("mincharnum", least),
+                                           mgx_int("mark", mgx_onnx_int(n, "mark", 0) != 0)),
+                                 n->in, 1);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_ms_tokenizer = {
+    .name = "Tokenizer", .domain = "com.microsoft", .import = tokenizer, .takes = MGX_ONNX_TEXT};

@@ -78,6 +78,20 @@ def strings(w):
     w.case(n % ("NONE", 1, "monday"), [T("string", [["monday", "monday"]])], T("string", [[""]]))
     w.case("regex_full_match[pattern=a+b?]", [t("a", "aab", "b", "", "aabb")], [1, 1, 0, 0, 0], "bool")
     w.case("regex_full_match[pattern=(a]", [t("a")], fails="")
+    two = T("string", np.array([["ab, c", "d"]], object))
+    w.case("tokenizer[separators={\", \"},tokenexp=,pad_value=#,mincharnum=1,mark=0]", [two],
+           T("string", np.array([[["ab", "c"], ["d", "#"]]], object)))
+    w.case("tokenizer[separators={},tokenexp=(a|b|c)+,pad_value=#,mincharnum=2,mark=1]", [t("abc a", "dcb")],
+           T("string", np.array([["\x02", "abc", "\x03"], ["\x02", "cb", "\x03"]], object)))
+    w.case("tokenizer[separators={\"x\"},tokenexp=,pad_value=,mincharnum=1,mark=1]", [t("x", "")],
+           T("string", np.zeros((2, 0), object)))
+    w.case("tokenizer[tokenexp=a]", [D("float", 2)], fails="input 0 is float_type, not string_type")
+    w.case("tokenizer", [t("a")], fails="neither separators nor an expression")
+    w.case("tokenizer[tokenexp=a]", [D("string", 3)], shape="dynamic, string_type, {3, [0..]}")
+    # The hashes that MurmurHash3's own tests give for these texts.
+    w.case("murmur_hash[seed=0]", [t("", "a", "abc", "Hello, world!")], [0, 0x3C2569B2, 0xB3DD93FA, 0xC0363E43], "uint32")
+    w.case("murmur_hash[seed=1,positive=0]", [t("")], [0x514E28B7], "int32")
+    w.case("murmur_hash", [T("int32", [3])], [847579505], "uint32")
 
 
 def random(w):

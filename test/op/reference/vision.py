@@ -279,7 +279,20 @@ def determinants(w):
     w.case("det", [D("int32", 3, 3)], fails="must be of a float type")
 
 
+def inverses(w):
+    for type in ("float", "double", "half"):
+        for n in (1, 2, 5):
+            x = T(type, w.random(type, (2, n, n), -1, 1).a + 3 * np.eye(n))
+            w.case("inverse", [x], np.linalg.inv(x.a), tol=(1e-2, 1e-3) if type == "half" else (1e-5, 1e-5))
+    w.case("inverse", [T("float", [[0, 2], [4, 0]])], [[0, 0.25], [0.5, 0]])
+    w.case("inverse", [T("float", np.zeros((2, 0, 0)))], np.zeros((2, 0, 0)))
+    w.case("inverse", [D("float", (1, 4), 3, 3)], shape="dynamic, float_type, {[1..4], 3, 3}")
+    w.case("inverse", [D("float", 3, 2)], fails="matrices of 3 by 2 are not square")
+    w.case("inverse", [D("int32", 3, 3)], fails="must be of a float type")
+
+
 def cases(w):
+    inverses(w)
     resizing(w)
     resize_inputs(w)
     grids(w)
