@@ -19,6 +19,7 @@ enum {
     SMALL_ELEMENTS = 16,
     WORDS = 2 + 2 * MGX_MAX_RANK + SMALL_ELEMENTS, // of an input's key, at most
 };
+static const unsigned ALL = ~0u; // inputs, of an operator that expands
 
 // --- the key ---
 
@@ -27,7 +28,7 @@ enum {
 struct key {
     uint64_t hash, *word;
     int count;
-    bool by_value;
+    unsigned valued;
     uint64_t few[MGX_PLAN_CHOICE_INPUTS * WORDS]; // words of so many inputs
 };
 
@@ -74,10 +75,10 @@ static uint64_t *add_input(uint64_t *w, const struct mgx_tensor *t, const void *
 
 // Inputs are looked for among the literals where their bits are set. False when out of memory.
 static bool find_key(const struct mgx_plan_late *late, uint64_t site,
-                     const struct mgx_compute_call *c, bool by_value, unsigned literals,
+                     const struct mgx_compute_call *c, unsigned valued, unsigned literals,
                      struct key *key)
 {
-    key->by_value = by_value;
+    key->valued = valued;
     key->word = c->in_count <= MGX_PLAN_CHOICE_INPUTS
                     ? key->few
                     : mgx_arena_array(c->scratch, (size_t)c->in_count * WORDS, sizeof *key->word);
@@ -86,18 +87,18 @@ static bool find_key(const struct mgx_plan_late *late, uint64_t site,
     uint64_t *w = key->word;
     for (int i = 0; i < c->in_count; i++) {
         const bool may_be = i >= 32 || literals >> i & 1; // operators that expand have any number
+        const bool by_value = i >= 32 ? valued == ALL : valued >> i & 1;
         w = add_input(w, c->in[i], may_be ? constant_of(late, c->in[i]) : NULL, by_value);
     }
     key->count = (int)(w - key->word);
-    key->hash = mgx_hash_bytes(key->word, (size_t)key->count * sizeof *w, site + by_value);
+    key->hash = mgx_hash_bytes(key->word, (size_t)key->count * sizeof *w, site + valued);
     return true;
 }
 
 static bool is_key(const struct mgx_plan_choice *k, const struct mgx_compute_call *c,
                    const struct key *key)
 {
-    return k->row.hash == key->hash && k->word_count == key->count &&
-           k->by_value == key->by_value &&
+    return k->row.hash == key->hash && k->word_count == key->count && k->valued == key->valued &&
            memcmp(k->word, key->word, (size_t)key->count * sizeof *key->word) == 0 &&
            k->ins.op == c->op &&
            (k->ins.mod_count ? k->ins.mod[0] : NULL) == (c->mod_count ? c->mod[0] : NULL) &&
@@ -109,7 +110,8 @@ static bool is_key(const struct mgx_plan_choice *k, const struct mgx_compute_cal
 static void destroy(struct mgx_plan_choice *k)
 {
     for (int i = 0; k->in && i < k->ins.in_count; i++)
-        mgx_tensor_release(&k->in[i].value);
+        if (k->in[i].value)
+            mgx_tensor_release(k->in[i].value);
     mgx_program_destroy(k->program);
     mgx_plan_store_fini(&k->own);
     free(k);
@@ -135,10 +137,9 @@ static bool make_ins(struct mgx_plan_choice *k, const struct mgx_compute_call *c
         !(k->ins.mod = mgx_arena_memdup(arena, c->mod, (size_t)c->mod_count * sizeof *c->mod)))
         return false;
     for (int i = 0; i < c->in_count; i++) {
-        if (!mgx_shape_copy(arena, &c->in[i]->shape, &k->in[i].shape))
+        if (!mgx_shape_copy(arena, &c->in[i]->shape, &in[i].shape))
             return false;
         in[i].op = mgx_shape_elements(&c->in[i]->shape) ? &mgx_op_param : &mgx_op_undefined;
-        in[i].shape = k->in[i].shape;
         list[i] = &in[i];
     }
     return true;
@@ -171,8 +172,11 @@ static bool pack_inputs(struct mgx_plan_choice *k, const struct mgx_plan_offer *
         copy.copy_only = true;
         if (k->own.machine->target->copy->prepare(&copy) != MGX_PLAN_TAKEN)
             return false;
+        k->in[i].packed = mgx_arena_memdup(&k->own.arena, &shape, sizeof shape);
+        if (!k->in[i].packed)
+            return false; // the arena knows
         k->in[i].pack = copy.state;
-        k->in[i].packed = in[i] = shape;
+        in[i] = shape;
         const struct mgx_tensor **constant = (const struct mgx_tensor **)&c->constant[i];
         if (*constant && !mgx_plan_repack_constant(&k->own, &shape, constant, c->diag))
             return false;
@@ -185,7 +189,7 @@ static void unpack_inputs(struct mgx_plan_choice *k, struct mgx_shape *in)
 {
     for (int i = 0; i < k->ins.in_count; i++) {
         k->in[i].pack = NULL;
-        in[i] = k->in[i].shape;
+        in[i] = k->ins.in[i]->shape;
     }
 }
 
@@ -199,11 +203,11 @@ static void take(struct mgx_plan_choice *k, const struct mgx_plan_offer *c,
     k->room = mgx_align64(c->workspace);
     for (int i = 0; i < k->ins.in_count; i++)
         if (k->in[i].pack) {
-            k->room += mgx_align64(mgx_shape_bytes(&k->in[i].packed) + MGX_PLAN_CHOICE_BEHIND);
+            k->room += mgx_align64(mgx_shape_bytes(k->in[i].packed) + MGX_PLAN_CHOICE_BEHIND);
             k->prepares = true;
         }
     assert(k->in_place < 0 ||
-           mgx_shape_bytes(&k->in[k->in_place].shape) >= mgx_shape_bytes(&k->out));
+           mgx_shape_bytes(&k->ins.in[k->in_place]->shape) >= mgx_shape_bytes(&k->out));
 }
 
 static void copy_part(const struct mgx_plan_fill *f, int part, int parts)
@@ -311,9 +315,9 @@ static struct mgx_ins *make_program(const struct mgx_program *of, struct mgx_pla
         return NULL;
     }
     for (int i = 0; i < c->in_count; i++)
-        in[i] = k->in[i].value.storage
-                    ? mgx_add_literal(m, &k->in[i].value)
-                    : mgx_add_parameter(m, mgx_arena_printf(&p->arena, "x%d", i), &k->in[i].shape);
+        in[i] = k->in[i].value ? mgx_add_literal(m, k->in[i].value)
+                               : mgx_add_parameter(m, mgx_arena_printf(&p->arena, "x%d", i),
+                                                   &k->ins.in[i]->shape);
     return mgx_insert(m, NULL, c->op, attr, in, c->in_count, NULL, 0);
 }
 
@@ -357,44 +361,62 @@ static void expand(const struct mgx_program *of, struct mgx_plan_choice *k,
     k->program = NULL;
     if (mgx_status_is_final(mine.status))
         mgx_fail(diag, mine.status, "%s", mine.text);
-    for (int i = 0; i < c->in_count && !k->by_value; i++)
+    for (int i = 0; i < c->in_count && !k->valued; i++)
         k->wants_value |= is_small(c->in[i]);
 }
 
 // --- both ---
 
-static bool make_key(const struct mgx_plan_late *late, struct mgx_plan_choice *k,
-                     const struct mgx_compute_call *c, const struct key *key, struct mgx_diag *diag)
+// The value of a small integer input.
+static bool keep_value(struct mgx_plan_choice *k, int i, const struct mgx_tensor *t,
+                       struct mgx_diag *diag)
 {
-    k->row.hash = key->hash;
-    k->by_value = key->by_value;
-    k->word_count = key->count;
-    k->word = mgx_arena_memdup(&k->own.arena, key->word, (size_t)key->count * sizeof *key->word);
-    k->in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_plan_choice_in, c->in_count);
-    if (!k->word || !k->in || !make_ins(k, c, diag)) {
+    struct mgx_tensor *value = MGX_NEW(&k->own.arena, struct mgx_tensor);
+    if (!value) {
         mgx_fail_memory(diag);
         return false;
     }
+    if (mgx_tensor_clone(value, t, diag) != MGX_OK)
+        return false;
+    k->in[i].value = value;
+    return true;
+}
+
+static void set_key(struct mgx_plan_choice *k, const struct key *key, uint64_t *room)
+{
+    k->row.hash = key->hash;
+    k->valued = key->valued;
+    k->word_count = key->count;
+    k->word = memcpy(room, key->word, (size_t)key->count * sizeof *room);
+}
+
+static bool make_key(const struct mgx_plan_late *late, struct mgx_plan_choice *k,
+                     const struct mgx_compute_call *c, const struct key *key, struct mgx_diag *diag)
+{
+    uint64_t *words = MGX_NEW_ARRAY(&k->own.arena, uint64_t, key->count);
+    k->in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_plan_choice_in, c->in_count);
+    if (!words || !k->in || !make_ins(k, c, diag)) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    set_key(k, key, words);
     for (int i = 0; i < c->in_count; i++) {
         k->in[i].constant = constant_of(late, c->in[i]);
-        if (k->by_value && is_small(c->in[i]) && mgx_shape_elements(&c->in[i]->shape) &&
-            mgx_tensor_clone(&k->in[i].value, c->in[i], diag) != MGX_OK)
+        if (k->valued == ALL && is_small(c->in[i]) && mgx_shape_elements(&c->in[i]->shape) &&
+            !keep_value(k, i, c->in[i], diag))
             return false;
     }
     return true;
 }
 
-// False when out of memory: then no kernel may be asked, as the result has no shape.
-static bool choose_layout(struct mgx_plan_choice *k, const struct mgx_compute_call *c)
+static void choose_layout(struct mgx_plan_choice *k, const struct mgx_compute_call *c)
 {
-    struct mgx_shape *in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_shape, c->in_count);
-    for (int i = 0; in && i < c->in_count; i++)
-        in[i] = k->in[i].shape;
-    if (!in)
-        return false;
+    struct mgx_shape in[MGX_PLAN_CHOICE_INPUTS];
+    assert(c->in_count <= MGX_PLAN_CHOICE_INPUTS);
+    for (int i = 0; i < c->in_count; i++)
+        in[i] = k->ins.in[i]->shape;
     k->out = mgx_plan_natural_layout(&k->ins, c->out_shape, in, c->in_count);
     k->out_bytes = mgx_shape_bytes(&k->out);
-    return true;
 }
 
 static struct mgx_plan_choice *create(struct mgx_plan_late *late, const struct mgx_compute_call *c,
@@ -407,10 +429,12 @@ static struct mgx_plan_choice *create(struct mgx_plan_late *late, const struct m
     }
     mgx_plan_store_init(&k->own, late->store->machine, late->store);
     if (make_key(late, k, c, key, diag)) {
-        if (c->op->expand)
+        if (c->op->expand) {
             expand(late->program, k, c, diag);
-        else if (choose_layout(k, c))
+        } else {
+            choose_layout(k, c);
             ask(k, c, diag);
+        }
     }
     if (k->own.arena.failed)
         mgx_fail_memory(diag);
@@ -431,7 +455,8 @@ static struct mgx_plan_choice *of_row(struct mgx_plan_row *row)
 // Of memory that is taken for it, room in its blocks included.
 static size_t bytes_of(const struct mgx_plan_choice *k)
 {
-    return sizeof *k + mgx_arena_room(&k->own.arena) + k->own.packed_bytes +
+    return sizeof *k + (k->in ? 0 : (size_t)k->word_count * sizeof *k->word) +
+           mgx_arena_room(&k->own.arena) + k->own.packed_bytes +
            (k->program ? sizeof *k->program + mgx_arena_room(&k->program->arena) : 0);
 }
 
@@ -461,7 +486,8 @@ __attribute__((unused)) static bool owns_shapes(const struct mgx_plan_choice *k)
     const struct mgx_arena *own = &k->own.arena;
     bool owns = mgx_shape_lies_in(&k->ins.shape, own) && mgx_shape_lies_in(&k->out, own);
     for (int i = 0; i < k->ins.in_count; i++)
-        owns &= mgx_shape_lies_in(&k->in[i].shape, own) && mgx_shape_lies_in(&k->in[i].packed, own);
+        owns &= mgx_shape_lies_in(&k->ins.in[i]->shape, own) &&
+                (!k->in[i].packed || mgx_shape_lies_in(k->in[i].packed, own));
     return owns;
 }
 
@@ -496,7 +522,7 @@ enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
 {
     struct key key;
     const uint64_t site = mgx_plan_choice_site(c->op, c->attr, c->mod, c->mod_count);
-    if (!find_key(late, site, c, by_value, ~0u, &key))
+    if (!find_key(late, site, c, by_value ? ALL : 0, ~0u, &key))
         return mgx_fail_memory(diag);
     pthread_mutex_lock(&late->lock);
     mgx_cancel_pause(); // what is made here serves later runs too, and is made under a lock
@@ -506,11 +532,22 @@ enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
     return *out ? MGX_OK : diag->status;
 }
 
-struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late, uint64_t site,
+// Are the values that count in the key?
+static bool has_values(const struct mgx_plan_site *site, const struct mgx_compute_call *c)
+{
+    assert(c->in_count <= MGX_PLAN_CHOICE_INPUTS);
+    for (int i = 0; i < c->in_count; i++)
+        if ((site->valued >> i & 1) && !is_small(c->in[i]))
+            return false;
+    return true;
+}
+
+struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late,
+                                             const struct mgx_plan_site *site,
                                              const struct mgx_compute_call *c, unsigned literals)
 {
     struct key key;
-    if (!find_key(late, site, c, false, literals, &key))
+    if (!has_values(site, c) || !find_key(late, site->hash, c, site->valued, literals, &key))
         return NULL;
     pthread_mutex_lock(&late->lock);
     struct mgx_plan_choice *k = look_up(late, &key, c);
@@ -518,16 +555,19 @@ struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late, uint64_
     return k;
 }
 
+// Of a step of a plan: its attributes live as long as the plan does.
 static struct mgx_plan_choice *create_note(struct mgx_plan_late *late, const struct key *key,
                                            const struct mgx_compute_call *c, bool is_view)
 {
-    struct mgx_diag quiet = {.status = MGX_OK};
-    struct mgx_plan_choice *k = calloc(1, sizeof *k);
+    const size_t words = (size_t)key->count * sizeof *key->word;
+    struct mgx_plan_choice *k = calloc(1, sizeof *k + words);
     if (!k)
         return NULL;
     mgx_plan_store_init(&k->own, late->store->machine, late->store);
-    if (!make_key(late, k, c, key, &quiet) ||
-        !mgx_shape_copy(&k->own.arena, &c->out->shape, &k->out) || k->own.arena.failed) {
+    set_key(k, key, (uint64_t *)(k + 1));
+    k->ins = (struct mgx_ins){.op = c->op, .attr = (void *)(uintptr_t)c->attr};
+    if (!mgx_shape_copy(&k->own.arena, c->out_shape, &k->ins.shape) ||
+        !mgx_shape_copy(&k->own.arena, &c->out->shape, &k->out)) {
         destroy(k);
         return NULL;
     }
@@ -536,11 +576,11 @@ static struct mgx_plan_choice *create_note(struct mgx_plan_late *late, const str
     return k;
 }
 
-void mgx_plan_choice_note(struct mgx_plan_late *late, uint64_t site,
+void mgx_plan_choice_note(struct mgx_plan_late *late, const struct mgx_plan_site *site,
                           const struct mgx_compute_call *c, bool is_view)
 {
     struct key key;
-    if (!find_key(late, site, c, false, ~0u, &key))
+    if (!has_values(site, c) || !find_key(late, site->hash, c, site->valued, ~0u, &key))
         return;
     pthread_mutex_lock(&late->lock);
     struct mgx_diag quiet = {.status = MGX_OK};

@@ -21,14 +21,14 @@ enum {
     MGX_PLAN_CHOICE_BYTES = 64 << 20 // of all choices of a plan, at most
 };
 
-// One input, and what becomes of it.
+// What becomes of one input. A new length makes a choice of every operator that it reaches: so there is
+// memory for what an input has, and no more.
 struct mgx_plan_choice_in {
-    struct mgx_shape shape;
-    const void *constant;    // address of a literal of the program, or NULL
-    struct mgx_tensor value; // of a small integer input, if values are part of the key
-    const void *aligned;     // bytes of a constant that lies at an odd address and is read, or NULL
-    void *pack;              // state of a copy that comes first, or NULL
-    struct mgx_shape packed; // its result
+    const void *constant;     // address of a literal of the program, or NULL
+    struct mgx_tensor *value; // of a small integer input, if values are part of the key, or NULL
+    const void *aligned; // bytes of a constant that lies at an odd address and is read, or NULL
+    void *pack;          // state of a copy that comes first, or NULL
+    struct mgx_shape *packed; // its result
 };
 
 // Who computes it.
@@ -44,7 +44,7 @@ struct mgx_plan_choice {
     // The key: the instruction, with ins below, and words that say what comes in (choice.c).
     uint64_t *word;
     int word_count;
-    bool by_value; // small integer inputs by their values too
+    unsigned valued; // bits of inputs: small integers among them count by their values too
     // What was chosen.
     enum mgx_plan_way way;
     bool prepares;                        // some input is not read where it comes
@@ -55,9 +55,10 @@ struct mgx_plan_choice {
     size_t workspace, room; // room: with what inputs are copied into
     size_t out_bytes;
     struct mgx_shape out;
-    struct mgx_ins ins; // made up: operator, attributes, bodies, and inputs that have but a shape
-    struct mgx_plan_choice_in *in;
-    struct mgx_plan_store own; // states, packed constants and clean-up of its own
+    struct mgx_ins ins; // made up: operator, attributes, bodies, and inputs that have but a shape;
+                        // of what is no kernel and no program, operator and attributes alone
+    struct mgx_plan_choice_in *in; // NULL then
+    struct mgx_plan_store own;     // states, packed constants and clean-up of its own
     // Of an operator that expands: what it stands for, as a program of the inputs without a value.
     struct mgx_program *program;
     bool wants_value; // nothing: the values of small inputs would be needed
@@ -74,12 +75,13 @@ uint64_t mgx_plan_choice_site(const struct mgx_op *op, const void *attr,
                               struct mgx_module *const *mod, int mod_count);
 // The choice that such a call got before, held like that; NULL: none did, or it is gone. The shape
 // of the result is not looked at: it follows from the key. Only inputs whose bits are set may be
-// literals.
-struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late, uint64_t site,
+// literals. Not found where the site's values count and are not small integers.
+struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late,
+                                             const struct mgx_plan_site *site,
                                              const struct mgx_compute_call *c, unsigned literals);
 // Remembers how such a call was computed without a kernel: c->out is a view of input 0, or the
 // target's own. Nothing is said of too little memory.
-void mgx_plan_choice_note(struct mgx_plan_late *late, uint64_t site,
+void mgx_plan_choice_note(struct mgx_plan_late *late, const struct mgx_plan_site *site,
                           const struct mgx_compute_call *c, bool is_view);
 void mgx_plan_choice_release(struct mgx_plan_late *late, struct mgx_plan_choice *choice);
 

@@ -12,6 +12,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/blocks.h"
 #include "plan/choice.h"
 #include "plan/join.h"
@@ -60,7 +61,7 @@ static enum mgx_status prepare_inputs(const struct mgx_plan_choice *k,
         assert((uintptr_t)room % 64 == 0);
         TRY(kernel->run(&copy, &args, diag));
         in[i] = room;
-        room += mgx_align64(mgx_shape_bytes(&k->in[i].packed) + MGX_PLAN_CHOICE_BEHIND);
+        room += mgx_align64(mgx_shape_bytes(k->in[i].packed) + MGX_PLAN_CHOICE_BEHIND);
     }
     return MGX_OK;
 }
@@ -165,7 +166,7 @@ static enum mgx_status run_program(const struct mgx_plan_choice *k, struct mgx_c
     if (!args || !results)
         return mgx_fail_memory(c->diag);
     for (int i = 0; i < c->in_count; i++)
-        if (!k->in[i].value.storage)
+        if (!k->in[i].value)
             args[arg_count++] = *c->in[i];
     assert(count >= 1 && arg_count <= c->in_count);
     TRY(mgx_eval_module(c->eval, m, args, arg_count, results, c->diag));
@@ -208,12 +209,20 @@ bool mgx_plan_late_knows(void *user, const struct mgx_tensor *t)
     return mgx_map_find_pointer(&late->literals, t->data) != NULL;
 }
 
-bool mgx_plan_late_recurs(const struct mgx_ins *ins)
+static bool shows_input(const struct mgx_op *op)
+{
+    return op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE);
+}
+
+bool mgx_plan_late_recurs(const struct mgx_ins *ins, struct mgx_plan_site *site)
 {
     const struct mgx_op *op = ins->op;
+    const uint32_t sized = op->sized_by ? op->sized_by(ins) : 0;
+    site->hash = mgx_plan_choice_site(op, ins->attr, ins->mod, ins->mod_count);
+    site->valued = sized ? ~1u : 0; // whatever decides comes behind what is shown
     return ins->in_count >= 1 && ins->in_count <= MGX_PLAN_CHOICE_INPUTS && ins->mod_count <= 1 &&
            !op->expand && !(op->flags & (MGX_OP_IMPURE | MGX_OP_EFFECT)) &&
-           !(op->sized_by && op->sized_by(ins));
+           (!sized || (shows_input(op) && !ins->mod_count && !(sized & 1)));
 }
 
 static bool all_aligned(const struct mgx_compute_call *c)
@@ -255,7 +264,7 @@ static enum mgx_status offer(struct mgx_plan_late_run *run, struct mgx_compute_c
     struct mgx_plan_late *late = run->late;
     const struct mgx_plan_target *target = late->store->machine->target;
     const unsigned dying = run->dying;
-    const uint64_t *site = run->site;
+    const struct mgx_plan_site *site = run->site;
     run->dying = 0; // of this step's own operator, not of what it may evaluate
     run->site = NULL;
     *done = false;
@@ -263,8 +272,8 @@ static enum mgx_status offer(struct mgx_plan_late_run *run, struct mgx_compute_c
         return run_expanded(late, c, done);
     if (target->late && all_aligned(c))
         TRY(target->late(late->store->machine, late->blocks, c, done));
-    if (*done && site && !c->mod_count)
-        mgx_plan_choice_note(late, *site, c, false);
+    if (*done && site && !site->valued && !c->mod_count)
+        mgx_plan_choice_note(late, site, c, false);
     return *done || !target->late_kernels || !suits(late, c) ? MGX_OK
                                                              : run_chosen(late, dying, c, done);
 }
@@ -319,9 +328,9 @@ static enum mgx_status run_again(const struct mgx_plan_choice *k, struct mgx_pla
     return compute(k, late, c, place->data);
 }
 
-enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, uint64_t site, unsigned literals,
-                                    const struct mgx_tensor *place, struct mgx_compute_call *c,
-                                    bool *done)
+enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, const struct mgx_plan_site *site,
+                                    unsigned literals, const struct mgx_tensor *place,
+                                    struct mgx_compute_call *c, bool *done)
 {
     *done = false;
     if (!all_aligned(c))
@@ -334,17 +343,20 @@ enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, uint64_t site
     return status;
 }
 
-// Of one input: what view it is follows from lengths. Others read where to look.
-static bool is_view(const struct mgx_compute_call *c)
+// What view it is follows from lengths where there is but one input, or others say but lengths too, and
+// from values where these are in the key. The rest read where to look.
+static bool is_view(const struct mgx_plan_site *site, const struct mgx_compute_call *c)
 {
-    return (c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) && c->in_count == 1 && !c->in[0]->sub &&
-           c->out->storage && c->out->storage == c->in[0]->storage && plain(&c->out->shape);
+    const bool known = c->in_count == 1 || site->valued || c->op->compute == mgx_compute_view;
+    return shows_input(c->op) && known && !c->in[0]->sub && c->out->storage &&
+           c->out->storage == c->in[0]->storage && plain(&c->out->shape);
 }
 
-void mgx_plan_late_note(struct mgx_plan_late_run *run, uint64_t site, struct mgx_compute_call *c)
+void mgx_plan_late_note(struct mgx_plan_late_run *run, const struct mgx_plan_site *site,
+                        struct mgx_compute_call *c)
 {
     c->out_shape = &c->out->shape;
-    if (is_view(c))
+    if (is_view(site, c))
         mgx_plan_choice_note(run->late, site, c, true);
 }
 

@@ -12,13 +12,14 @@
 #include "plan/context.h"
 #include "plan/join.h"
 
-// Of a step that recurs: what its calls have in common.
-static void *make_site(const struct mgx_plan_offer *c)
+// Of a step that recurs: what its calls have in common. False when out of memory.
+static bool make_site(struct mgx_plan_offer *c)
 {
-    uint64_t *site = MGX_NEW(c->arena, uint64_t);
-    if (site)
-        *site = mgx_plan_choice_site(c->ins->op, c->ins->attr, c->ins->mod, c->ins->mod_count);
-    return site;
+    struct mgx_plan_site site;
+    if (!mgx_plan_late_recurs(c->ins, &site))
+        return true;
+    c->state = mgx_arena_memdup(c->arena, &site, sizeof site);
+    return c->state != NULL;
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
@@ -28,7 +29,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return MGX_PLAN_FAILED;
     }
     // A kernel may take it once its sizes are known.
-    if (c->dynamic && mgx_plan_late_recurs(c->ins) && !(c->state = make_site(c)))
+    if (c->dynamic && !make_site(c))
         return mgx_plan_no_memory(c);
     c->detail = c->dynamic ? "by size, or reference" : "reference";
     return MGX_PLAN_TAKEN;
@@ -189,7 +190,7 @@ static enum mgx_status run_apart(const struct mgx_plan_step *step, const struct 
                     &ins->shape, &value, diag));
     if (step->state) {
         struct mgx_compute_call call = call_of(step, x, in, &value, diag);
-        mgx_plan_late_note(&x->late, *(const uint64_t *)step->state, &call);
+        mgx_plan_late_note(&x->late, step->state, &call);
     }
     return put(step, args, &value, diag);
 }
@@ -222,7 +223,7 @@ static enum mgx_status run_again(const struct mgx_plan_step *step, const struct 
     struct mgx_compute_call call = call_of(step, x, in, &value, diag);
     x->late.dying = dying(step);
     x->eval.depth = 1;
-    enum mgx_status status = mgx_plan_late_again(&x->late, *(const uint64_t *)step->state, literals,
+    enum mgx_status status = mgx_plan_late_again(&x->late, step->state, literals,
                                                  out->dynamic ? NULL : &place, &call, done);
     x->eval.depth = 0;
     return status == MGX_OK && *done ? put(step, args, &value, diag) : status;

@@ -5,13 +5,16 @@
 #include "op/op.h"
 #include "targets/target.h"
 
-enum { ROUNDS = 80, RESULTS = 8, LONGEST = 12, ROWS = 3, WIDTH = 64 };
+enum { ROUNDS = 80, RESULTS = 11, LONGEST = 12, ROWS = 3, WIDTH = 64 };
 
-// Views of one input and of one that an index moves, kernels into slots and into planned places,
-// concats of lines, one of which grows by so little that it gets room for more.
+// Views of one input and of one that an index moves, of one whose length follows from a value, and of one
+// repeated to another's lengths; kernels into slots and into planned places, concats of lines, one of
+// which grows by so little that it gets room for more.
 static const char many[] = "module: \"main\"\n"
                            "i = @param:i -> int64_type, {1}, {1}\n"
                            "x = @param:x -> dynamic, float_type, {3, [1..12], 64}\n"
+                           "@3 = @literal{3} -> int64_type, {1}, {0}\n"
+                           "@4 = @literal{0.25} -> float_type, {1}, {0}\n"
                            "a = transpose[permutation={2, 0, 1}](x)\n"
                            "b = scan_slice[axis=0,direction=0](x,i)\n"
                            "c = softmax[axis=2](x)\n"
@@ -22,7 +25,12 @@ static const char many[] = "module: \"main\"\n"
                            "h = concat[axis=2](x,c)\n"
                            "j = slice[axes={1},starts={0},ends={1}](x)\n"
                            "k = concat[axis=1](x,j)\n"
-                           "r = @return(a,b,d,e,f,g,h,k)\n";
+                           "l = slice[axes={0}](x,i,@3)\n"
+                           "@1 = multibroadcast(j,x)\n"
+                           "m = mul(@1,x)\n"
+                           "@2 = dimensions_of[start=0,end=3](x)\n"
+                           "n = broadcast_with_dims(@4,@2)\n"
+                           "r = @return(a,b,d,e,f,g,h,k,l,m,n)\n";
 
 static struct mgx_program *compile(const char *target)
 {
