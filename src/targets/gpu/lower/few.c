@@ -136,8 +136,8 @@ static void make_key(const struct gpu_few_weights *w, int part, int64_t desc[KEY
 }
 
 // At once, so that what other plans find is complete.
-static enum mgx_status bring(struct mgx_plan_store *store, const struct gpu_few_weights *w, int part,
-                             void *to, struct mgx_diag *diag)
+static enum mgx_status bring(struct mgx_plan_store *store, const struct gpu_few_weights *w,
+                             int part, void *to, struct mgx_diag *diag)
 {
     const struct mgx_memory *memory = store->machine->memory;
     struct mgx_queue *queue = memory->queue_create(memory);
@@ -173,8 +173,8 @@ static void *place(struct mgx_plan_offer *c, const struct gpu_few_weights *w, in
     return room;
 }
 
-void *gpu_few_place_rows(struct mgx_plan_offer *c, const struct mgx_tensor *weights, int64_t columns,
-                         int64_t depth)
+void *gpu_few_place_rows(struct mgx_plan_offer *c, const struct mgx_tensor *weights,
+                         int64_t columns, int64_t depth)
 {
     struct gpu_few_weights w = {.bits = 16, .n = columns, .k = depth, .values = *weights};
     gpu_few_size(&w);

@@ -30,11 +30,11 @@ struct gpu_few {
     int64_t pitch;      // from row to row of x
     bool wide;          // rows of x can be read by 16 bytes
     // Done with it where a plan's steps are gathered (few_bundle.c):
-    bool gated;                          // two products of one x, whose sums the tail reads
-    int64_t second;                      // the column where the second begins; 0: it has its own weights
-    bool norm;                           // x is normalised by its root mean square
+    bool gated;     // two products of one x, whose sums the tail reads
+    int64_t second; // the column where the second begins; 0: it has its own weights
+    bool norm;      // x is normalised by its root mean square
     double eps;
-    enum mgx_type gain;                  // type of what it is multiplied by then
+    enum mgx_type gain; // type of what it is multiplied by then
     // How matrix units share the work (kernel/few_units.gpu); of others `grid` alone:
     int parts, side, loads, pieces, ahead, flush, grid;
     bool held;
@@ -59,8 +59,8 @@ int gpu_few_weight_args(const struct gpu_few_weights *w, void *const *packed, st
 
 // A right operand of half or bf16 on the card, as it is: columns x depth, a column's depth filled up to
 // blocks of 64, columns to groups of 8. Plans of one model share it. NULL on failure.
-void *gpu_few_place_rows(struct mgx_plan_offer *c, const struct mgx_tensor *weights, int64_t columns,
-                         int64_t depth);
+void *gpu_few_place_rows(struct mgx_plan_offer *c, const struct mgx_tensor *weights,
+                         int64_t columns, int64_t depth);
 
 // --- few_norm.c ---
 bool gpu_few_norm_read(const struct mgx_ins *ins, struct gpu_few_norm *norm);

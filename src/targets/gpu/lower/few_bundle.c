@@ -181,8 +181,8 @@ static bool read_second(const struct mgx_plan_step *product, const struct mgx_pl
     const struct gpu_few *first = &call_of(product)->f, *f = &call_of(step)->f;
     *p = f->p;
     p->make = first->p.tail;
-    if ((p->make && p->make->in_count != 1) || !are_alike(first, f) || !is_same(step->in_value[f->p.operand[0]],
-                                         product->in_value[first->p.operand[0]]))
+    if ((p->make && p->make->in_count != 1) || !are_alike(first, f) ||
+        !is_same(step->in_value[f->p.operand[0]], product->in_value[first->p.operand[0]]))
         return false;
     for (int e = 0; e < p->extra_count; e++) {
         struct mgx_plan_value *v = step->in_value[p->extra[e]];
@@ -315,8 +315,7 @@ static void set_call(const struct mgx_plan *plan, struct fused *k)
     const struct gpu_product *p = &k->f.p;
     k->machine = plan->machine;
     k->base.how = gpu_few_launch(&k->f);
-    k->base.how.dependent =
-        gpu_machine(plan->machine)->device->properties.features & GPU_DEPENDENT;
+    k->base.how.dependent = gpu_machine(plan->machine)->device->properties.features & GPU_DEPENDENT;
     for (int e = 0; e < p->extra_count; e++)
         if (p->given != e + 1)
             k->base.in[k->base.in_count++] = (unsigned char)p->extra[e];
@@ -344,9 +343,9 @@ static enum mgx_status gather(struct mgx_plan *plan, int s, const struct found *
         return mgx_fail_memory(diag);
     *bundle = (struct mgx_plan_bundle){found->count, run, k};
     plan->steps[s].bundle = bundle;
-    plan->steps[s].detail = mgx_arena_printf(arena, "%s; one call with the next %d",
-                                             plan->steps[s].detail ? plan->steps[s].detail : "",
-                                             found->count - 1);
+    plan->steps[s].detail =
+        mgx_arena_printf(arena, "%s; one call with the next %d",
+                         plan->steps[s].detail ? plan->steps[s].detail : "", found->count - 1);
     return plan->steps[s].detail ? MGX_OK : mgx_fail_memory(diag);
 }
 

@@ -161,9 +161,9 @@ static double part_at(const struct gpu_few_weights *w, int part, int64_t n, int6
 {
     const struct mgx_tensor *t = w->source[part];
     const int64_t *stride = t->shape.strides;
-    return n < w->n && k < w->k ? mgx_load_double(t->shape.type, t->data,
-                                                  n * stride[0] + k / w->block * stride[1])
-                                : 0;
+    return n < w->n && k < w->k
+               ? mgx_load_double(t->shape.type, t->data, n * stride[0] + k / w->block * stride[1])
+               : 0;
 }
 
 static void pack_scales(const struct gpu_few_weights *w, int64_t place, int64_t column,
@@ -174,9 +174,9 @@ static void pack_scales(const struct gpu_few_weights *w, int64_t place, int64_t 
     for (int t = 0; t < 4; t++)
         for (int64_t b = 0; b < count; b++)
             for (int i = 0; i < 2; i++)
-                mgx_store_double(type, to, ((place * 4 + t) * count + b) * 2 + i,
-                                 part_at(w, GPU_FEW_SCALE, column + 2 * t + i,
-                                         first + b * gpu_few_scaled(w)));
+                mgx_store_double(
+                    type, to, ((place * 4 + t) * count + b) * 2 + i,
+                    part_at(w, GPU_FEW_SCALE, column + 2 * t + i, first + b * gpu_few_scaled(w)));
 }
 
 static void pack_zeros(const struct gpu_few_weights *w, int64_t place, int64_t column,
@@ -184,8 +184,8 @@ static void pack_zeros(const struct gpu_few_weights *w, int64_t place, int64_t c
 {
     for (int g = 0; g < GROUP; g++)
         for (int64_t b = 0; b < blocks_of_step(w); b++)
-            to[(place * GROUP + g) * zero_bytes(w) + b] = (uint8_t)part_at(
-                w, GPU_FEW_ZERO, column + g, first + b * gpu_few_scaled(w));
+            to[(place * GROUP + g) * zero_bytes(w) + b] =
+                (uint8_t)part_at(w, GPU_FEW_ZERO, column + g, first + b * gpu_few_scaled(w));
 }
 
 static void pack_numbers(const struct gpu_few_weights *w, int part, int64_t group, void *to)

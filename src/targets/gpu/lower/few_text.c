@@ -111,9 +111,8 @@ static void emit_units(struct mgx_str *out, const struct gpu_few *f)
 static void emit_plain(struct mgx_str *out, const struct gpu_few *f)
 {
     const struct gpu_few_weights *w = &f->w;
-    mgx_str_printf(out,
-                   "#define COLUMNS %d\n#define WARPS %d\n#define W_OF(x) %s\n", plain_columns(f),
-                   PLAIN_WARPS, reader_of(f->type));
+    mgx_str_printf(out, "#define COLUMNS %d\n#define WARPS %d\n#define W_OF(x) %s\n",
+                   plain_columns(f), PLAIN_WARPS, reader_of(f->type));
     if (w->blocks) {
         const enum mgx_type scale = w->blocks->shape.type;
         const enum mgx_type zero = w->zeros ? w->source[GPU_FEW_ZERO]->shape.type : MGX_UINT8;

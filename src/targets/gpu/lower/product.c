@@ -207,8 +207,8 @@ static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
 {
     for (int e = 0; e < p->extra_count; e++)
         if (p->given != e + 1)
-            mgx_str_printf(out, ", const GLOBAL %s *e%d",
-                           gpu_type_memory(c->in[p->extra[e]].type), e);
+            mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type),
+                           e);
 }
 
 static void emit_args(struct mgx_str *out, const struct gpu_product *p)

@@ -7,9 +7,10 @@
 struct gpu_product {
     const struct mgx_ins *ins;  // dot or convolution
     const struct mgx_ins *tail; // reads it and gives the result; NULL: the product is the result
-    const struct mgx_ins *make; // makes the left operand of the one offered, or the given extra of the
-                                // other sum; NULL: it is that
-    int operand[2];             // numbers of its inputs in the offer
+    const struct mgx_ins
+        *make;      // makes the left operand of the one offered, or the given extra of the
+                    // other sum; NULL: it is that
+    int operand[2]; // numbers of its inputs in the offer
     int extra[GPU_CALL_INPUTS], extra_count; // of the tail's other inputs, in its order
     int place;                               // of the product among the tail's inputs
     int given; // 1 + which of the extras is not read, but comes with the sum; 0: none

@@ -139,9 +139,9 @@ static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmm
                                  const struct gpu_wgmma_tile *t, struct mgx_str *text)
 {
     struct call *k = MGX_NEW(c->arena, struct call);
-    void *packed = is_shared(g) ? gpu_few_place_rows(c, c->constant[g->p.operand[1]],
-                                                     g->p.columns, g->p.depth)
-                                : mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g), c->diag);
+    void *packed =
+        is_shared(g) ? gpu_few_place_rows(c, c->constant[g->p.operand[1]], g->p.columns, g->p.depth)
+                     : mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g), c->diag);
     if (!k || !packed) {
         mgx_str_fini(text);
         return packed ? mgx_plan_no_memory(c) : MGX_PLAN_FAILED;
