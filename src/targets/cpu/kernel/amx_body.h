@@ -36,7 +36,6 @@
 
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/tile.h"
-#include "targets/cpu/kernel/tile_finish.h"
 #include "targets/cpu/kernel/tile_pack.h"
 
 enum { ROWS = 32, HALF = 16, NV = 2, TILE_ROWS = 16, TILE_GROUPS = 16, LINE = 64 };
@@ -384,8 +383,9 @@ static void end_rows(int rows, int nv, const struct mgx_tile_args *args, const f
         }
 }
 
-// Up to 16 rows are one tile. More lie in two halves: those that follow each other are cut evenly.
-static __attribute__((noinline)) void run_tile(int rows, int nv, const struct mgx_tile_args *args)
+// One for panels of two vectors and of one. Up to 16 rows are one tile. More lie in two halves: those that follow each other are cut evenly.
+static __attribute__((noinline, noclone)) void run_tile(int rows, int nv,
+                                                        const struct mgx_tile_args *args)
 {
     _Alignas(LINE) float sums[ROWS * NV * VL], copy[NV * VL];
     struct mgx_tile_registers own = {0, 0}, *r = args->registers ? args->registers : &own;
@@ -437,5 +437,4 @@ EACH_COUNT(TILE)
 // What a kernel of them is but for its types.
 #define OF_TILE_REGISTERS                                                                          \
     .rows = ROWS, .half = HALF, .cols = NV * VL, .vector = VL, .wide = {NULL, EACH_COUNT(WIDE)},   \
-    .narrow = {NULL, EACH_COUNT(NARROW)}, .pack_transposed = pack_transposed, .finish = finish,    \
-    .release = release
+    .narrow = {NULL, EACH_COUNT(NARROW)}, .pack_transposed = pack_transposed, .release = release

@@ -26,5 +26,4 @@ const struct mgx_gemm_kernel mgx_f32_gemm_6x16__avx2 = {
     OF_FEW,
     .dot = dot,
     .pack_transposed = pack_transposed,
-    .finish = finish,
 };

@@ -26,5 +26,4 @@ const struct mgx_gemm_kernel mgx_f32_gemm_6x8__generic = {
     OF_FEW,
     .dot = dot,
     .pack_transposed = pack_transposed,
-    .finish = finish,
 };

@@ -29,5 +29,4 @@ const struct mgx_gemm_kernel mgx_f32_gemm_6x64__avx512 = {
     OF_FEW,
     .dot = dot,
     .pack_transposed = pack_transposed,
-    .finish = finish,
 };

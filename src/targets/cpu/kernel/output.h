@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/kernel/finish.h"
 #include "targets/cpu/kernel/tile.h"
 
 static inline void mgx_output_clamp(const struct mgx_epilogue *e, struct mgx_tile_args *args)
@@ -88,8 +89,9 @@ static inline void mgx_output_finish(const struct mgx_gemm_kernel *kernel,
         here.term += tile->col;
     }
     if (e->act > MGX_ACT_CLIP || e->factor || late)
-        kernel->finish(tile->data, tile->stride, tile->rows, tile->cols, &here,
-                       late ? residual : NULL, residual_stride);
+        mgx_finish_kernel(kernel->base.needs)
+            ->run(tile->data, tile->stride, tile->rows, tile->cols, &here, late ? residual : NULL,
+                  residual_stride);
     if (e->hook)
         e->hook(hook_user, tile);
 }

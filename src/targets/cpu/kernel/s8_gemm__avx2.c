@@ -40,5 +40,4 @@ const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2 = {
     .strip = strip,
     OF_FEW,
     .pack_transposed = pack_transposed,
-    .finish = finish,
 };

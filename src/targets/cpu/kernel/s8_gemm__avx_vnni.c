@@ -35,5 +35,4 @@ const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx_vnni = {
     .strip = strip,
     OF_FEW,
     .pack_transposed = pack_transposed,
-    .finish = finish,
 };

@@ -32,5 +32,4 @@ const struct mgx_gemm_kernel mgx_s8_gemm_6x8__generic = {
     .narrow = {NULL, narrow_1, narrow_2, narrow_3, narrow_4, narrow_5, narrow_6},
     OF_FEW,
     .pack_transposed = pack_transposed,
-    .finish = finish,
 };

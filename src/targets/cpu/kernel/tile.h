@@ -135,11 +135,6 @@ struct mgx_gemm_kernel {
     // groups: floats here are any 32 bits.
     void (*pack_transposed)(const float *b, int64_t stride, int64_t depth, int cols, int width,
                             float *panel);
-    // What registers did not do: activation, then residual (rows `residual_stride` floats apart) if
-    // not NULL, on rows x cols floats.
-    void (*finish)(float *c, int64_t stride, int rows, int cols,
-                   const struct mgx_epilogue *epilogue, const float *residual,
-                   int64_t residual_stride);
     // Of kernels that narrow: the activation alone (epilogue NULL: nothing) of a tile in scratch, to
     // bf16 in rows `to_stride` values apart.
     void (*round)(const float *c, int64_t stride, int rows, int cols,

@@ -20,7 +20,6 @@
 #include <stddef.h>
 
 #include "targets/cpu/kernel/simd.h"
-#include "targets/cpu/kernel/tile_finish.h"
 #include "targets/cpu/kernel/tile_pack.h"
 
 #ifndef INTEGER
@@ -665,4 +664,4 @@ static void dot(const struct mgx_tile_args *args, int rows)
              wide_8, wide_9, wide_10, wide_11, wide_12, wide_13, wide_14},                         \
     .narrow = {NULL,     narrow_1, narrow_2,  narrow_3,  narrow_4,  narrow_5,  narrow_6, narrow_7, \
                narrow_8, narrow_9, narrow_10, narrow_11, narrow_12, narrow_13, narrow_14},         \
-    OF_FEW, .pack_transposed = pack_transposed, .finish = finish
+    OF_FEW, .pack_transposed = pack_transposed

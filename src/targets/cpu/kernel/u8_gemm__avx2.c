@@ -14,7 +14,6 @@
 #include "targets/cpu/kernel/byte_ends.h"
 #include "targets/cpu/kernel/byte_strip.h"
 #include "targets/cpu/kernel/chunk.h"
-#include "targets/cpu/kernel/tile_finish.h"
 
 enum { ROWS = END_ROWS, HALF = END_HALF };
 
@@ -254,5 +253,4 @@ const struct mgx_gemm_kernel mgx_u8_gemm_8x8__avx2 = {
     .strip = strip,
     .few = {NULL, few_1, few_2},
     .few_panels = {0, FEW_PANELS, FEW_PANELS},
-    .finish = finish,
 };

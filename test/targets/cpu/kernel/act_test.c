@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The activations against libm, over the whole range of floats that matters; thresholds and special
 // values by themselves. --bench prints the time per value.
+#include "targets/cpu/kernel/finish.h"
 #include "targets/cpu/kernel/harness.h"
-#include "targets/cpu/kernel/tile.h"
 
 enum { VALUES = 4096 };
 
-static void apply(const struct mgx_gemm_kernel *kernel, const struct mgx_epilogue *e, float *x)
+static void apply(const struct mgx_finish_kernel *kernel, const struct mgx_epilogue *e, float *x)
 {
-    kernel->finish(x, VALUES, 1, VALUES, e, NULL, 0);
+    kernel->run(x, VALUES, 1, VALUES, e, NULL, 0);
 }
 
 // Distance in units of the last place of a float of the expected size, or of `floor`.
@@ -19,8 +19,8 @@ static double ulps(double actual, double expected, double floor)
 }
 
 // Largest error over values of all magnitudes from 2^-24 to `most`; relative to at least `floor`.
-static double worst(const struct mgx_gemm_kernel *kernel, const struct mgx_epilogue *e, float most,
-                    double floor)
+static double worst(const struct mgx_finish_kernel *kernel, const struct mgx_epilogue *e,
+                    float most, double floor)
 {
     static float x[VALUES], y[VALUES];
     struct rng r = {17};
@@ -68,8 +68,7 @@ CASE(agree_with_libm)
         for (size_t i = 0; i < sizeof cases_ / sizeof *cases_; i++) {
             const struct mgx_epilogue e = {
                 .act = cases_[i].act, .a = cases_[i].a, .b = cases_[i].b};
-            const double error =
-                worst(mgx_gemm_kernel(MGX_KERNEL_F32, isa), &e, cases_[i].most, cases_[i].floor);
+            const double error = worst(mgx_finish_kernel(isa), &e, cases_[i].most, cases_[i].floor);
             if (!(error <= cases_[i].ulps))
                 CHECK_FAIL("%s on %s is off by %.2f ulp", mgx_act_name(e.act), mgx_isa_name(isa),
                            error);
@@ -88,7 +87,7 @@ CASE(limits_and_nan)
             x[1] = 200;
             x[2] = -200;
             x[3] = 0;
-            apply(mgx_gemm_kernel(MGX_KERNEL_F32, isa), &e, x);
+            apply(mgx_finish_kernel(isa), &e, x);
             if (act != MGX_ACT_THRESHOLDED_RELU)
                 CHECK(isnan(x[0]));
             CHECK_NEAR(x[1], act_meaning(e.act, 200, e.a, e.b), 1e-4);
@@ -110,7 +109,7 @@ CASE(slopes_per_column)
             expected[i] = i % STRIDE < COLS && c.data[i] < 0 ? c.data[i] * slopes.data[i % STRIDE]
                                                              : c.data[i];
         const struct mgx_epilogue e = {.act = MGX_ACT_LEAKY_RELU, .a_column = slopes.data};
-        mgx_gemm_kernel(MGX_KERNEL_F32, isa)->finish(c.data, STRIDE, ROWS, COLS, &e, NULL, 0);
+        mgx_finish_kernel(isa)->run(c.data, STRIDE, ROWS, COLS, &e, NULL, 0);
         CHECK(memcmp(expected, c.data, sizeof expected) == 0);
         CHECK(buffer_intact(c));
         buffer_free(slopes);
@@ -119,7 +118,7 @@ CASE(slopes_per_column)
 }
 
 struct timed {
-    const struct mgx_gemm_kernel *kernel;
+    const struct mgx_finish_kernel *kernel;
     struct mgx_epilogue e;
     float x[VALUES];
 };
@@ -135,7 +134,7 @@ static int bench(void)
     static struct timed t;
     EACH_ISA(isa)
     {
-        t.kernel = mgx_gemm_kernel(MGX_KERNEL_F32, isa);
+        t.kernel = mgx_finish_kernel(isa);
         for (int act = 0; act < MGX_ACT_COUNT; act++) {
             t.e = (struct mgx_epilogue){.act = (enum mgx_act)act, .a = 0.5f, .b = 0.75f};
             memset(t.x, 0, sizeof t.x);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Activations that are more than a clamp, over a tile that has just been stored: `finish` of tile.h.
-#pragma once
+// The loops of finish.h, compiled once per instruction set.
+#include "targets/cpu/kernel/finish.h"
 
-#include "targets/cpu/kernel/epilogue.h"
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/vmath.h"
+
+KERNEL_FOR(GENERIC, AVX2, AVX512)
 
 // What a residual that comes late makes of a value.
 SIMD vf meet(const struct mgx_epilogue *e, vf x, vf residual)
@@ -56,3 +57,5 @@ static void finish(float *c, int64_t stride, int rows, int cols, const struct mg
         break;
     }
 }
+
+const struct mgx_finish_kernel NAME(mgx_f32_finish) = {KERNEL_BASE("f32_finish"), finish};
