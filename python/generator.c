@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // migraphx.generator: texts that a model continues, in tokens. Text and chats are migraphx.generate's.
+//
+// Holds: whatever may wait for a generator's lock waits without the interpreter's, which the thread
+// that has the lock may need for a signal handler (interrupt.c).
 #include "pymgx.h"
 
 #include <stdlib.h>
@@ -214,8 +217,10 @@ static void generator_dealloc(PyObject *self)
 static PyObject *add_text(PyObject *self, PyObject *unused)
 {
     size_t text = 0;
+    migraphx_status status;
     (void)unused;
-    return OK(migraphx_generator_add(&text, of(self))) ? PyLong_FromSize_t(text) : py_fail();
+    PY_WORK(status, migraphx_generator_add(&text, of(self)));
+    return OK(status) ? PyLong_FromSize_t(text) : py_fail();
 }
 
 // A number of a text, or of tokens; -1 with an exception set.
@@ -293,14 +298,15 @@ static PyObject *tokens_of(PyObject *self, PyObject *value)
     size_t text, size = 0;
     if (read_number(value, &text) < 0)
         return NULL;
-    if (!OK(migraphx_generator_size(&size, of(self), text)))
+    migraphx_status status;
+    PY_WORK(status, migraphx_generator_size(&size, of(self), text));
+    if (!OK(status))
         return py_fail();
     int64_t *tokens = malloc((size + 1) * sizeof *tokens);
     if (!tokens)
         return PyErr_NoMemory();
-    PyObject *list = OK(migraphx_generator_tokens(tokens, of(self), text, size))
-                         ? list_of(tokens, size)
-                         : py_fail();
+    PY_WORK(status, migraphx_generator_tokens(tokens, of(self), text, size));
+    PyObject *list = OK(status) ? list_of(tokens, size) : py_fail();
     free(tokens);
     return list;
 }
@@ -350,10 +356,31 @@ static PyObject *set_sampling(PyObject *self, PyObject *args, PyObject *kwargs)
         migraphx_sampling_set_top_k(s, (size_t)number);
     if (!bad && seed && seed != Py_None && !(bad = read_whole(seed, &number) < 0))
         migraphx_sampling_set_seed(s, number);
-    const migraphx_status status = bad ? migraphx_status_bad_param
-                                       : migraphx_generator_set_sampling(of(self), (size_t)text, s);
+    migraphx_status status = migraphx_status_bad_param;
+    if (!bad)
+        PY_WORK(status, migraphx_generator_set_sampling(of(self), (size_t)text, s));
     migraphx_sampling_destroy(s);
     return bad ? NULL : none_if(status);
+}
+
+// As floats, to be freed; NULL with an exception set.
+static float *read_floats(PyObject *values, size_t *size)
+{
+    PyObject *list = PySequence_List(values);
+    const Py_ssize_t count = list ? PyList_Size(list) : 0;
+    float *own = list ? malloc(((size_t)count + 1) * sizeof *own) : NULL;
+    if (list && !own)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; own && i < count; i++) {
+        own[i] = (float)PyFloat_AsDouble(PyList_GetItem(list, i));
+        if (PyErr_Occurred()) {
+            free(own);
+            own = NULL;
+        }
+    }
+    Py_XDECREF(list);
+    *size = (size_t)count;
+    return own;
 }
 
 static PyObject *set_bias(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -361,32 +388,27 @@ static PyObject *set_bias(PyObject *self, PyObject *args, PyObject *kwargs)
     static char *names[] = {"text", "values", NULL};
     PyObject *values;
     Py_ssize_t text;
+    size_t size = 0;
+    float *own = NULL;
+    migraphx_status status;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nO:set_bias", names, &text, &values))
         return NULL;
-    if (values == Py_None)
-        return none_if(migraphx_generator_set_bias(of(self), (size_t)text, NULL, 0));
-    PyObject *list = PySequence_List(values);
-    const Py_ssize_t count = list ? PyList_Size(list) : 0;
-    float *own = list ? malloc(((size_t)count + 1) * sizeof *own) : NULL;
-    if (list && !own)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; own && i < count && !PyErr_Occurred(); i++)
-        own[i] = (float)PyFloat_AsDouble(PyList_GetItem(list, i));
-    PyObject *result = NULL;
-    if (!PyErr_Occurred())
-        result = none_if(migraphx_generator_set_bias(of(self), (size_t)text, own, (size_t)count));
+    if (values != Py_None && !(own = read_floats(values, &size)))
+        return NULL;
+    PY_WORK(status, migraphx_generator_set_bias(of(self), (size_t)text, own, size));
     free(own);
-    Py_XDECREF(list);
-    return result;
+    return none_if(status);
 }
 
 static PyObject *set_guesses(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"text", "most", NULL};
     Py_ssize_t text, most;
+    migraphx_status status;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nn:set_guesses", names, &text, &most))
         return NULL;
-    return none_if(migraphx_generator_set_guesses(of(self), (size_t)text, (size_t)most));
+    PY_WORK(status, migraphx_generator_set_guesses(of(self), (size_t)text, (size_t)most));
+    return none_if(status);
 }
 
 static PyObject *set_draft(PyObject *self, PyObject *draft)

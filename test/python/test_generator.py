@@ -261,6 +261,32 @@ def test_eight_threads(made):
         assert not failed
 
 
+def test_settings_while_the_main_thread_runs(tmp_path):
+    """Who waits for the generator does not hold the interpreter, which the main thread's run asks for to look for signals."""
+    decoders.save(str(tmp_path), "growing", width=256, layers=4, positions=9000, context=9000)
+    g = migraphx.generator(str(tmp_path))
+    text, other = g.add(), g.add()
+    g.append(text, some(6000))
+    started, count = threading.Event(), [0]
+
+    def settle():
+        started.wait()
+        for _ in range(20):
+            g.set_sampling(other, temperature=1)
+            g.set_bias(other, None)
+            g.set_guesses(other, 2)
+            g.remove(g.add())
+            assert g.tokens(other) == []
+            count[0] += 1
+
+    thread = threading.Thread(target=settle, daemon=True)
+    thread.start()
+    started.set()
+    g.next([text])
+    thread.join(60)
+    assert count[0] == 20
+
+
 def test_made_of_a_program():
     model = decoders.build("lengths")
     program = migraphx.parse_onnx_buffer(model.SerializeToString(), dynamic_dims=True)
