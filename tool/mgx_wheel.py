@@ -115,7 +115,8 @@ def collect(prefix):
             path = os.path.relpath(full, prefix)
             parts = path.split(os.sep)
             if parts[0] == "lib" and parts[1] in PYTHON_PARTS:
-                target = "migraphx-stubs/__init__.pyi" if name == "migraphx.pyi" else "/".join(parts[1:])
+                stub = {"migraphx.pyi": "__init__.pyi", "generate.pyi": "generate.pyi"}.get(name)
+                target = f"migraphx-stubs/{stub}" if stub else "/".join(parts[1:])
             elif path == "lib/libmigraphx_c.so":
                 yield f"{PREFIX}/{path}", b"INPUT(libmigraphx_c.so.3)\n", False
                 continue

@@ -38,6 +38,7 @@ else
 fi
 python="$work/venv/bin/python"
 [ -s "$work/venv"/lib/python3*/site-packages/migraphx-stubs/__init__.pyi ] || { echo "no type stubs"; exit 1; }
+[ -s "$work/venv"/lib/python3*/site-packages/migraphx-stubs/generate.pyi ] || { echo "no type stubs of migraphx.generate"; exit 1; }
 sh "$here/clients.sh" "$(env -i "$python" -m migraphx_prefix)" "$python"
 env -i "$work/venv/bin/migraphx-driver" op relu | grep -q '^relu:' || { echo "the command migraphx-driver fails"; exit 1; }
 $pip --python "$work/venv" uninstall -y migraphx > /dev/null 2>&1

@@ -3,6 +3,8 @@
 
 What needs the packages tokenizers or jinja2 is skipped by name where they are not installed.
 """
+import ast
+import inspect
 import json
 import os
 import subprocess
@@ -290,6 +292,23 @@ def test_shell_with_text(model):
     assert done.stdout == model.generate("Hello", max_tokens=9, temperature=0.5, seed=4, stream=False) + "\n"
     done = shell(model.folder, "--chat", "--prompt", "Hello", "--max-tokens", "3")
     assert done.returncode == 0 and done.stdout == model.generate([{"role": "user", "content": "Hello"}], max_tokens=3, stream=False) + "\n"
+
+
+def test_the_stub_says_what_the_module_does():
+    with open(generate.__file__ + "i", encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    assert set(classes) == set(generate.__all__)
+    for name, node in classes.items():
+        real = getattr(generate, name)
+        stated = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef)}
+        assert {n for n in vars(real) if not n.startswith("_")} <= set(stated)
+        for method, said in stated.items():
+            if method.startswith("__") or isinstance(inspect.getattr_static(real, method), property):
+                continue
+            a = said.args
+            names = [arg.arg for arg in [*a.args, *a.kwonlyargs] + ([a.kwarg] if a.kwarg else [])]
+            assert names == list(inspect.signature(getattr(real, method)).parameters)
 
 
 def test_module_is_part_of_a_package():
