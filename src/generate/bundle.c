@@ -162,10 +162,8 @@ enum mgx_status mgx_bundle_shorten(struct mgx_bundle **out, const struct mgx_bun
     return MGX_OK;
 }
 
-void mgx_bundle_set_lengths(struct mgx_bundle *bundle, const struct mgx_roles *roles,
-                            const int64_t *lengths)
+void mgx_bundle_tell_lengths(struct mgx_bundle *bundle, const struct mgx_roles *roles)
 {
-    assert(bundle->holders >= 1);
     for (int i = 0; i < bundle->count; i++) {
         const struct mgx_tensor *t = &bundle->values[i];
         if (roles->carried[i].kind != MGX_CARRIED_ROOM || !t->storage ||
@@ -173,10 +171,42 @@ void mgx_bundle_set_lengths(struct mgx_bundle *bundle, const struct mgx_roles *r
             continue;
         uint64_t mark = mgx_cache_mark(t->shape.lens);
         for (int64_t b = 0; b < bundle->rows; b++)
-            mark = mgx_cache_mark_entry(mark, lengths[b]);
+            mark = mgx_cache_mark_entry(mark, bundle->lengths[b]);
         mgx_plan_block_mark(t, mark);
     }
-    memcpy(bundle->lengths, lengths, (size_t)bundle->rows * sizeof *lengths);
+}
+
+// --- rows that are written ---
+
+bool mgx_bundle_is_own(const struct mgx_bundle *bundle)
+{
+    for (int i = 0; i < bundle->count; i++)
+        if (!bundle->values[i].storage || atomic_load(&bundle->values[i].storage->refs) != 1)
+            return false;
+    return true;
+}
+
+static void clear_row(const struct mgx_carried *c, const struct mgx_tensor *t, int64_t row)
+{
+    static const double zero; // of any type
+    struct mgx_tensor to = row_of(c, t, row, 0);
+    struct mgx_shape nothing = to.shape;
+    memset(nothing.strides, 0, sizeof nothing.strides); // one zero, seen from everywhere
+    const struct mgx_tensor from = mgx_tensor_borrow(&nothing, &zero);
+    mgx_tensor_copy(&from, &to);
+}
+
+void mgx_bundle_put_row(struct mgx_bundle *bundle, const struct mgx_roles *roles, int64_t row,
+                        const struct mgx_place *place)
+{
+    for (int i = 0; i < bundle->count; i++) {
+        const struct mgx_carried *c = &roles->carried[i];
+        if (place->bundle)
+            copy_row(c, &place->bundle->values[i], place->row, &bundle->values[i], row,
+                     place->length);
+        else if (c->kind == MGX_CARRIED_FIXED)
+            clear_row(c, &bundle->values[i], row);
+    }
 }
 
 size_t mgx_bundles_bytes(const struct mgx_bundle *all)

@@ -39,8 +39,12 @@ enum mgx_status mgx_bundle_gather(struct mgx_bundle **out, struct mgx_bundle **a
 enum mgx_status mgx_bundle_shorten(struct mgx_bundle **out, const struct mgx_bundle *bundle,
                                    const struct mgx_roles *roles, int64_t length,
                                    struct mgx_diag *diag) MGX_NODISCARD;
-// Rows of a bundle of caches with room now have these many tokens, where they had more: whoever alone
-// holds it says so before a run, which then goes on in place.
-void mgx_bundle_set_lengths(struct mgx_bundle *bundle, const struct mgx_roles *roles,
-                            const int64_t *lengths);
+// Rows now have `lengths` tokens, whatever the run left: whoever alone holds the bundle says so before
+// a run, whose caches with room then go on in place.
+void mgx_bundle_tell_lengths(struct mgx_bundle *bundle, const struct mgx_roles *roles);
+// Does nobody but this bundle have its values? Then its rows may be written.
+bool mgx_bundle_is_own(const struct mgx_bundle *bundle);
+// The row becomes a copy of a place, or empty.
+void mgx_bundle_put_row(struct mgx_bundle *bundle, const struct mgx_roles *roles, int64_t row,
+                        const struct mgx_place *place);
 size_t mgx_bundles_bytes(const struct mgx_bundle *all);

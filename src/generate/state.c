@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tracks over one program with open sizes.
 //
-//     tracks' places  --gather, if they are no bundle as they stand-->  bundle  --run-->  next bundle
+//     tracks' places  --rows.h-->  rows of a bundle  --run-->  the same rows of the next bundle
 //
 // The program's results are taken as they come and handed on as they came, so that it may write new
 // rows behind old ones instead of copying.
@@ -12,13 +12,12 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "generate/bundle.h"
+#include "generate/rows.h"
 #include "targets/target.h"
 
 enum {
-    MARKS = 4,        // places that states of fixed lengths can go back to, for each track
-    FIRST_ROOM = 128, // tokens
-    OTHERS = 6        // inputs that are no states
+    MARKS = 4, // places that states of fixed lengths can go back to, for each track
+    OTHERS = 6 // inputs that are no states
 };
 
 struct mgx_states {
@@ -158,7 +157,7 @@ enum mgx_status mgx_track_rewind(struct mgx_track *track, int64_t length, struct
     return MGX_OK;
 }
 
-// --- the bundle of a run ---
+// --- the rows of a run ---
 
 static int64_t longest_of(const struct mgx_track_run *run)
 {
@@ -168,64 +167,16 @@ static int64_t longest_of(const struct mgx_track_run *run)
     return longest;
 }
 
-// Do the tracks stand in one bundle, all its rows in order, with room for what comes?
-static bool is_bundle(const struct mgx_track_run *run, bool needs_room, int64_t room)
+static enum mgx_status find_rows(struct mgx_states *s, const struct mgx_track_run *run,
+                                 struct mgx_rows *out, struct mgx_diag *diag)
 {
-    const struct mgx_bundle *b = run->tracks[0]->at.bundle;
-    if (!b || b->rows != run->count || (needs_room && b->room < room))
-        return false;
-    for (int64_t i = 0; i < run->count; i++)
-        if (run->tracks[i]->at.bundle != b || run->tracks[i]->at.row != i)
-            return false;
-    return true;
-}
-
-static int64_t room_for(const struct mgx_track_run *run, int64_t needed)
-{
-    int64_t room = FIRST_ROOM;
-    for (int64_t i = 0; i < run->count; i++)
-        if (run->tracks[i]->at.bundle)
-            room = mgx_max_i64(room, run->tracks[i]->at.bundle->room);
-    while (room < needed)
-        room *= 2;
-    return room;
-}
-
-// Tracks that went back go on behind the tokens that they have now, where nobody else, no mark and no
-// other track, holds the bundle.
-static void tell_lengths(const struct mgx_states *s, const struct mgx_track_run *run,
-                         struct mgx_bundle *b)
-{
-    bool fewer = false;
-    for (int64_t i = 0; i < run->count; i++)
-        fewer |= run->tracks[i]->at.length != b->lengths[i];
-    int64_t *lengths =
-        fewer && b->holders == run->count ? malloc((size_t)run->count * sizeof *lengths) : NULL;
-    if (!lengths)
-        return; // the run copies then
-    for (int64_t i = 0; i < run->count; i++)
-        lengths[i] = run->tracks[i]->at.length;
-    mgx_bundle_set_lengths(b, s->source.roles, lengths);
-    free(lengths);
-}
-
-static enum mgx_status bundle_of(struct mgx_states *s, const struct mgx_track_run *run,
-                                 struct mgx_bundle **out, struct mgx_diag *diag)
-{
-    const struct mgx_roles *r = s->source.roles;
-    const int64_t needed = longest_of(run) + run->each;
-    if (is_bundle(run, r->has_kind[MGX_CARRIED_ROOM], needed)) {
-        tell_lengths(s, run, run->tracks[0]->at.bundle);
-        *out = mgx_bundle_hold(run->tracks[0]->at.bundle);
-        return MGX_OK;
-    }
     struct mgx_place *places = calloc((size_t)run->count, sizeof *places);
     if (!places)
         return mgx_fail_memory(diag);
     for (int64_t i = 0; i < run->count; i++)
         places[i] = run->tracks[i]->at;
     const enum mgx_status status =
-        mgx_bundle_gather(out, &s->bundles, r, places, run->count, room_for(run, needed), diag);
+        mgx_rows_find(out, &s->bundles, s->source.roles, places, run->count, run->each, diag);
     free(places);
     return status;
 }
@@ -235,6 +186,7 @@ static enum mgx_status bundle_of(struct mgx_states *s, const struct mgx_track_ru
 struct feed {
     const struct mgx_states *s;
     const struct mgx_track_run *run;
+    const struct mgx_rows *rows;
     int64_t longest; // with the new tokens
     int count;       // of params
     struct mgx_diag *diag;
@@ -243,25 +195,33 @@ struct feed {
 // What element (i, j) of an input is.
 typedef int64_t (*feed_value)(const struct feed *f, int64_t i, int64_t j);
 
+// Tokens that row i has; a row that is nobody's has none, and runs with token 0.
+static int64_t length_of(const struct feed *f, int64_t i)
+{
+    const int64_t track = f->rows->track[i];
+    return track < 0 ? 0 : f->run->tracks[track]->at.length;
+}
+
 static int64_t token_at(const struct feed *f, int64_t i, int64_t j)
 {
-    return f->run->tokens[i * f->run->each + j];
+    const int64_t track = f->rows->track[i];
+    return track < 0 ? 0 : f->run->tokens[track * f->run->each + j];
 }
 
 static int64_t is_token(const struct feed *f, int64_t i, int64_t j)
 {
-    return j < f->run->tracks[i]->at.length + f->run->each;
+    return j < length_of(f, i) + f->run->each;
 }
 
 static int64_t position_at(const struct feed *f, int64_t i, int64_t j)
 {
-    return f->run->tracks[i]->at.length + j;
+    return length_of(f, i) + j;
 }
 
 static int64_t last_of(const struct feed *f, int64_t i, int64_t j)
 {
     (void)j;
-    return f->run->tracks[i]->at.length + f->run->each - 1;
+    return length_of(f, i) + f->run->each - 1;
 }
 
 static int64_t total_of(const struct feed *f, int64_t i, int64_t j)
@@ -297,7 +257,7 @@ static enum mgx_status put(struct feed *f, const struct mgx_role *role, int64_t 
 static enum mgx_status put_inputs(struct feed *f)
 {
     const struct mgx_roles *r = f->s->source.roles;
-    const int64_t rows = f->run->count, each = f->run->each;
+    const int64_t rows = f->rows->count, each = f->run->each;
     TRY(put(f, &r->tokens, rows, each, token_at));
     TRY(put(f, &r->mask, rows, f->longest, is_token));
     TRY(put(f, &r->positions, rows, each, position_at));
@@ -306,12 +266,12 @@ static enum mgx_status put_inputs(struct feed *f)
     return put(f, &r->branch, 1, 1, is_later);
 }
 
-static void put_states(struct feed *f, const struct mgx_bundle *bundle)
+static void put_states(struct feed *f)
 {
     const struct mgx_roles *r = f->s->source.roles;
     for (int i = 0; i < r->carried_count; i++)
         f->s->params[f->count++] = (struct mgx_named_tensor){
-            .name = r->carried[i].past, .tensor = mgx_tensor_share(&bundle->values[i])};
+            .name = r->carried[i].past, .tensor = mgx_tensor_share(&f->rows->bundle->values[i])};
 }
 
 static void drop_inputs(struct feed *f)
@@ -328,34 +288,34 @@ static void drop_results(struct mgx_states *s)
         mgx_tensor_release(&s->results[i]);
 }
 
-static enum mgx_status check_logits(const struct mgx_shape *shape, const struct mgx_track_run *run,
-                                    struct mgx_diag *diag)
+static enum mgx_status check_logits(const struct mgx_shape *shape, const struct feed *f)
 {
+    const struct mgx_track_run *run = f->run;
     const int last = shape->rank - 1;
     const int64_t rows = last == 2 ? shape->lens[1] : 1;
-    if ((last == 1 || last == 2) && shape->lens[0] == run->count &&
+    if ((last == 1 || last == 2) && shape->lens[0] == f->rows->count &&
         shape->lens[last] == run->words && rows >= run->scores)
         return MGX_OK;
-    return mgx_fail(diag, MGX_INVALID,
+    return mgx_fail(f->diag, MGX_INVALID,
                     "scores of rank %d, %lld texts, %lld tokens and %lld words came from a run of "
                     "%lld texts, where %lld tokens of %lld words were wanted",
                     shape->rank, last < 1 ? 0LL : (long long)shape->lens[0], (long long)rows,
-                    last < 1 ? 0LL : (long long)shape->lens[last], (long long)run->count,
+                    last < 1 ? 0LL : (long long)shape->lens[last], (long long)f->rows->count,
                     (long long)run->scores, (long long)run->words);
 }
 
 // The scores behind the last tokens of each track.
-static enum mgx_status read_logits(const struct mgx_states *s, const struct mgx_track_run *run,
-                                   struct mgx_diag *diag)
+static enum mgx_status read_logits(const struct feed *f)
 {
-    const struct mgx_tensor *t = &s->results[s->source.roles->logits];
+    const struct mgx_track_run *run = f->run;
+    const struct mgx_tensor *t = &f->s->results[f->s->source.roles->logits];
     const struct mgx_shape *shape = &t->shape;
     const int last = shape->rank - 1;
-    TRY(check_logits(shape, run, diag));
+    TRY(check_logits(shape, f));
     for (int64_t i = 0; i < run->count * run->scores; i++) {
         const int64_t row = i % run->scores;
-        const int64_t at[3] = {i / run->scores, last == 2 ? shape->lens[1] - run->scores + row : 0,
-                               0};
+        const int64_t at[3] = {f->rows->row_of[i / run->scores],
+                               last == 2 ? shape->lens[1] - run->scores + row : 0, 0};
         const int64_t from = mgx_shape_offset(shape, at);
         float *to = run->logits[i / run->scores] + row * run->words;
         for (int64_t j = 0; j < run->words; j++)
@@ -366,9 +326,9 @@ static enum mgx_status read_logits(const struct mgx_states *s, const struct mgx_
 
 // Does a state have the lengths that the next run takes?
 static enum mgx_status check_state(const struct mgx_carried *c, const struct mgx_tensor *t,
-                                   const struct mgx_bundle *before, const struct feed *f)
+                                   const struct feed *f)
 {
-    const int64_t tokens = c->kind == MGX_CARRIED_ROOM ? before->room : f->longest;
+    const int64_t tokens = c->kind == MGX_CARRIED_ROOM ? f->rows->bundle->room : f->longest;
     if (t->shape.type != c->shape.type || t->shape.rank != c->shape.rank ||
         (c->axis >= 0 && t->shape.lens[c->axis] != tokens))
         return mgx_fail(f->diag, MGX_INVALID,
@@ -379,47 +339,47 @@ static enum mgx_status check_state(const struct mgx_carried *c, const struct mgx
     return MGX_OK;
 }
 
-static enum mgx_status take_states(struct mgx_states *s, const struct mgx_bundle *before,
-                                   struct feed *f, struct mgx_bundle **out)
+static enum mgx_status take_states(struct mgx_states *s, struct feed *f, struct mgx_bundle **out)
 {
     const struct mgx_roles *r = s->source.roles;
+    const struct mgx_bundle *before = f->rows->bundle;
     for (int i = 0; i < r->carried_count; i++)
-        TRY(check_state(&r->carried[i], &s->results[r->carried[i].result], before, f));
+        TRY(check_state(&r->carried[i], &s->results[r->carried[i].result], f));
     struct mgx_bundle *b =
         mgx_bundle_create(&s->bundles, r->carried_count, before->rows, before->room);
     if (!b)
         return mgx_fail_memory(f->diag);
     for (int i = 0; i < r->carried_count; i++)
         b->values[i] = mgx_tensor_share(&s->results[r->carried[i].result]);
-    for (int64_t i = 0; i < f->run->count; i++)
-        b->lengths[i] = f->run->tracks[i]->at.length + f->run->each;
+    for (int64_t i = 0; i < b->rows; i++)
+        b->lengths[i] = length_of(f, i) + f->run->each;
     *out = b;
     return MGX_OK;
 }
 
-static void advance(const struct mgx_states *s, const struct mgx_track_run *run,
-                    struct mgx_bundle *bundle)
+static void advance(const struct feed *f, struct mgx_bundle *bundle)
 {
-    const bool marks = s->source.roles->has_kind[MGX_CARRIED_FIXED] && run->each > 1;
+    const struct mgx_track_run *run = f->run;
+    const bool marks = f->s->source.roles->has_kind[MGX_CARRIED_FIXED] && run->each > 1;
     for (int64_t i = 0; i < run->count; i++) {
         struct mgx_track *track = run->tracks[i];
         if (marks)
             add_mark(track, track->at);
-        place_set(&track->at, (struct mgx_place){bundle, i, track->at.length + run->each});
+        place_set(&track->at,
+                  (struct mgx_place){bundle, f->rows->row_of[i], track->at.length + run->each});
         if (marks)
             add_mark(track, track->at);
     }
 }
 
-static enum mgx_status run_program(struct mgx_states *s, struct feed *f,
-                                   const struct mgx_bundle *bundle)
+static enum mgx_status run_program(struct mgx_states *s, struct feed *f)
 {
     struct mgx_run run = {.params = s->params,
                           .results = s->results,
                           .result_count = s->source.roles->result_count,
                           .takes_growing = true};
     TRY(put_inputs(f));
-    put_states(f, bundle);
+    put_states(f);
     run.param_count = f->count;
     return mgx_program_run(s->source.program, &run, f->diag);
 }
@@ -427,20 +387,26 @@ static enum mgx_status run_program(struct mgx_states *s, struct feed *f,
 enum mgx_status mgx_states_run(struct mgx_states *states, const struct mgx_track_run *run,
                                struct mgx_diag *diag)
 {
-    struct mgx_bundle *before = NULL, *after = NULL;
-    struct feed f = {.s = states, .run = run, .longest = longest_of(run) + run->each, .diag = diag};
+    struct mgx_rows rows;
+    struct mgx_bundle *after = NULL;
+    struct feed f = {.s = states,
+                     .run = run,
+                     .rows = &rows,
+                     .longest = longest_of(run) + run->each,
+                     .diag = diag};
     assert(run->count > 0 && run->each > 0);
-    TRY(bundle_of(states, run, &before, diag));
-    enum mgx_status status = run_program(states, &f, before);
+    enum mgx_status status = find_rows(states, run, &rows, diag);
+    if (status == MGX_OK)
+        status = run_program(states, &f);
     drop_inputs(&f);
     if (status == MGX_OK)
-        status = read_logits(states, run, diag);
+        status = read_logits(&f);
     if (status == MGX_OK)
-        status = take_states(states, before, &f, &after);
+        status = take_states(states, &f, &after);
     drop_results(states);
     if (status == MGX_OK)
-        advance(states, run, after);
+        advance(&f, after);
     mgx_bundle_release(after);
-    mgx_bundle_release(before);
+    mgx_rows_fini(&rows);
     return status;
 }

@@ -137,6 +137,35 @@ def test_texts_come_and_go(made):
         check(g, text, reference)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_random_comings_and_goings(made, seed):
+    """Whatever happens to texts, each has the scores of its own tokens."""
+    folder, reference = made
+    g, rng, texts = migraphx.generator(folder), np.random.default_rng(seed), []
+    for _ in range(120):
+        what = rng.random()
+        if what < 0.15 or not texts:
+            texts.append(g.add())
+            g.append(texts[-1], rng.integers(0, WORDS, rng.integers(1, 6)))
+        elif what < 0.22:
+            g.remove(texts.pop(rng.integers(len(texts))))
+        elif what < 0.3:
+            text = texts[rng.integers(len(texts))]
+            g.rewind(text, int(rng.integers(1, len(g.tokens(text)) + 1)))
+        elif what < 0.37:
+            text = texts[rng.integers(len(texts))]
+            texts.append(g.fork(text, int(rng.integers(1, len(g.tokens(text)) + 1))))
+        elif what < 0.45:
+            g.append(texts[rng.integers(len(texts))], rng.integers(0, WORDS, rng.integers(1, 4)))
+        else:
+            some_of_them = [t for t in texts if rng.random() < 0.8]
+            full = max((len(g.tokens(t)) for t in some_of_them), default=0)
+            if some_of_them and full < 250:
+                g.next(some_of_them)
+    for text in texts:
+        check(g, text, reference)
+
+
 def test_forks_share_a_beginning(made):
     folder, reference = made
     g = migraphx.generator(folder)

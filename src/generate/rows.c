@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// Rows for tracks: a host among their bundles, or a bundle anew.
+#include "generate/rows.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+
+enum { FIRST_ROOM = 128 }; // tokens
+
+struct search {
+    struct mgx_rows *out;
+    const struct mgx_roles *roles;
+    const struct mgx_place *places;
+    int64_t count, each; // tracks, and tokens by which they go on
+    int64_t needed;      // tokens that the longest will have
+};
+
+static int64_t members_of(const struct search *s, const struct mgx_bundle *b)
+{
+    int64_t members = 0;
+    for (int64_t i = 0; i < s->count; i++)
+        members += s->places[i].bundle == b;
+    return members;
+}
+
+// All its rows, each once and in order?
+static bool is_whole(const struct search *s, const struct mgx_bundle *b)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        if (s->places[i].bundle != b || s->places[i].row != i)
+            return false;
+    return b->rows == s->count;
+}
+
+// May the other tracks take rows of it that are free?
+static bool may_host(const struct search *s, const struct mgx_bundle *b)
+{
+    if (is_whole(s, b))
+        return true;
+    return s->roles->takes_many && s->each == 1 && b->rows >= s->count && b->rows <= 2 * s->count &&
+           b->holders == members_of(s, b) && mgx_bundle_is_own(b);
+}
+
+// The bundle of most tracks that may; NULL: none.
+static struct mgx_bundle *find_host(const struct search *s)
+{
+    struct mgx_bundle *best = NULL;
+    int64_t most = 0;
+    for (int64_t i = 0; i < s->count; i++) {
+        struct mgx_bundle *b = s->places[i].bundle;
+        if (!b || b == best || (s->roles->has_kind[MGX_CARRIED_ROOM] && b->room < s->needed))
+            continue;
+        const int64_t members = members_of(s, b);
+        if (members > most && may_host(s, b)) {
+            best = b;
+            most = members;
+        }
+    }
+    return best;
+}
+
+// False where two tracks are the same row: one went out of the other.
+static bool seat_members(const struct search *s, const struct mgx_bundle *host)
+{
+    struct mgx_rows *r = s->out;
+    for (int64_t i = 0; i < s->count; i++) {
+        const struct mgx_place *p = &s->places[i];
+        if (p->bundle != host)
+            continue;
+        if (r->track[p->row] >= 0)
+            return false;
+        r->track[p->row] = i;
+        r->row_of[i] = p->row;
+    }
+    return true;
+}
+
+static void seat_others(const struct search *s, struct mgx_bundle *host)
+{
+    struct mgx_rows *r = s->out;
+    int64_t row = 0;
+    for (int64_t i = 0; i < s->count; i++) {
+        if (s->places[i].bundle == host)
+            continue;
+        while (r->track[row] >= 0)
+            row++;
+        assert(row < host->rows);
+        r->track[row] = i;
+        r->row_of[i] = row;
+        mgx_bundle_put_row(host, s->roles, row, &s->places[i]);
+    }
+}
+
+// Tracks that went back, came or left: the caches go on behind the tokens that each row has now,
+// where nobody else holds them; the run copies else.
+static void tell_lengths(const struct search *s, struct mgx_bundle *b)
+{
+    const struct mgx_rows *r = s->out;
+    bool changed = false;
+    if (b->holders != members_of(s, b))
+        return;
+    for (int64_t i = 0; i < r->count; i++) {
+        const int64_t length = r->track[i] < 0 ? 0 : s->places[r->track[i]].length;
+        changed |= b->lengths[i] != length;
+        b->lengths[i] = length;
+    }
+    if (changed)
+        mgx_bundle_tell_lengths(b, s->roles);
+}
+
+static bool make_lists(struct mgx_rows *r, int64_t rows, int64_t tracks)
+{
+    free(r->track);
+    free(r->row_of);
+    r->count = rows;
+    r->track = malloc((size_t)rows * sizeof *r->track);
+    r->row_of = malloc((size_t)tracks * sizeof *r->row_of);
+    for (int64_t i = 0; r->track && i < rows; i++)
+        r->track[i] = -1;
+    return r->track && r->row_of;
+}
+
+static int64_t room_for(const struct search *s)
+{
+    int64_t room = FIRST_ROOM;
+    for (int64_t i = 0; i < s->count; i++)
+        if (s->places[i].bundle)
+            room = mgx_max_i64(room, s->places[i].bundle->room);
+    while (room < s->needed)
+        room *= 2;
+    return room;
+}
+
+static enum mgx_status gather(const struct search *s, struct mgx_bundle **all,
+                              struct mgx_diag *diag)
+{
+    struct mgx_rows *r = s->out;
+    if (!make_lists(r, s->count, s->count))
+        return mgx_fail_memory(diag);
+    for (int64_t i = 0; i < s->count; i++)
+        r->track[i] = r->row_of[i] = i;
+    return mgx_bundle_gather(&r->bundle, all, s->roles, s->places, s->count, room_for(s), diag);
+}
+
+enum mgx_status mgx_rows_find(struct mgx_rows *out, struct mgx_bundle **all,
+                              const struct mgx_roles *roles, const struct mgx_place *places,
+                              int64_t count, int64_t each, struct mgx_diag *diag)
+{
+    struct search s = {.out = out, .roles = roles, .places = places, .count = count, .each = each};
+    *out = (struct mgx_rows){.bundle = NULL};
+    for (int64_t i = 0; i < count; i++)
+        s.needed = mgx_max_i64(s.needed, places[i].length + each);
+    struct mgx_bundle *host = find_host(&s);
+    if (host && !make_lists(out, host->rows, count))
+        return mgx_fail_memory(diag);
+    if (!host || !seat_members(&s, host))
+        return gather(&s, all, diag);
+    seat_others(&s, host);
+    tell_lengths(&s, host);
+    out->bundle = mgx_bundle_hold(host);
+    return MGX_OK;
+}
+
+void mgx_rows_fini(struct mgx_rows *rows)
+{
+    mgx_bundle_release(rows->bundle);
+    free(rows->track);
+    free(rows->row_of);
+    *rows = (struct mgx_rows){.bundle = NULL};
+}
