@@ -347,7 +347,8 @@ static enum mgx_status specialise(migraphx_program_t *out, const struct mgx_prog
             own[at + axis] = lens[at + axis] > MGX_DIM_ANY ? -1 : (int64_t)lens[at + axis];
     }
     if (status == MGX_OK)
-        status = mgx_program_fix(&fixed, p, given, (int)count, diag);
+        status = mgx_program_fix(&fixed, p, given, (int)count,
+                                 p->executable && p->executable->options.offload_copy, diag);
     if (status == MGX_OK)
         status = mgx_api_program_new(out, fixed, diag);
     free(given);

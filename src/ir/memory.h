@@ -34,6 +34,11 @@ struct mgx_memory {
                                struct mgx_diag *diag) MGX_NODISCARD;
     enum mgx_status (*copy_out)(struct mgx_queue *queue, void *to, const void *from, size_t bytes,
                                 struct mgx_diag *diag) MGX_NODISCARD;
+    // From one place of the memory to another, which do not overlap; and the same byte everywhere.
+    enum mgx_status (*copy)(struct mgx_queue *queue, void *to, const void *from, size_t bytes,
+                            struct mgx_diag *diag) MGX_NODISCARD;
+    enum mgx_status (*fill)(struct mgx_queue *queue, void *to, unsigned char byte, size_t bytes,
+                            struct mgx_diag *diag) MGX_NODISCARD;
     enum mgx_status (*wait)(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
 
     // All of these or none: callers' streams. `enter` has the queue give its work to the caller's

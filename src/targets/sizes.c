@@ -582,10 +582,12 @@ enum mgx_status mgx_sizes_lens(const struct mgx_sizes *s, const struct mgx_named
     return diag->status;
 }
 
-enum mgx_status mgx_sizes_fix(const struct mgx_sizes *s, const int64_t *lens,
+enum mgx_status mgx_sizes_fix(const struct mgx_sizes *s, const int64_t *lens, bool offload_copy,
                               struct mgx_program **out, struct mgx_diag *diag)
 {
-    return mgx_specialise(out, s->simplified, s->target, &s->options, NULL, lens, diag);
+    struct mgx_compile_options options = s->options;
+    options.offload_copy = offload_copy;
+    return mgx_specialise(out, s->simplified, s->target, &options, NULL, lens, diag);
 }
 
 // --- what there is ---

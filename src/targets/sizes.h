@@ -61,8 +61,9 @@ struct mgx_named_lens {
 int mgx_sizes_axes(const struct mgx_sizes *sizes);
 enum mgx_status mgx_sizes_lens(const struct mgx_sizes *sizes, const struct mgx_named_lens *given,
                                int count, int64_t *lens, struct mgx_diag *diag) MGX_NODISCARD;
-// A program of its own for these lengths, as from mgx_specialise.
-enum mgx_status mgx_sizes_fix(const struct mgx_sizes *sizes, const int64_t *lens,
+// A program of its own for these lengths, as from mgx_specialise; with `offload_copy` or without,
+// whichever the others have.
+enum mgx_status mgx_sizes_fix(const struct mgx_sizes *sizes, const int64_t *lens, bool offload_copy,
                               struct mgx_program **out, struct mgx_diag *diag) MGX_NODISCARD;
 
 // Which sizes have plans, which were only seen, and what they take.

@@ -139,7 +139,7 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
 }
 
 enum mgx_status mgx_program_fix(struct mgx_program **out, const struct mgx_program *p,
-                                const struct mgx_named_lens *given, int count,
+                                const struct mgx_named_lens *given, int count, bool offload_copy,
                                 struct mgx_diag *diag)
 {
     const struct mgx_sizes *sizes = p->executable ? p->executable->sizes : NULL;
@@ -152,11 +152,12 @@ enum mgx_status mgx_program_fix(struct mgx_program **out, const struct mgx_progr
     enum mgx_status status =
         lens ? mgx_sizes_lens(sizes, given, count, lens, diag) : mgx_fail_memory(diag);
     if (status == MGX_OK)
-        status = mgx_sizes_fix(sizes, lens, &fixed, diag);
+        status = mgx_sizes_fix(sizes, lens, offload_copy, &fixed, diag);
     free(lens);
     TRY(status);
     struct mgx_executable *e = fixed->executable;
     e->options = p->executable->options;
+    e->options.offload_copy = offload_copy;
     if (!mgx_settings_copy(&e->options.own, &fixed->arena, &p->executable->options.own) ||
         !(e->params = mgx_params_create(fixed))) {
         mgx_program_destroy(fixed);

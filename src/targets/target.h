@@ -100,11 +100,11 @@ const struct mgx_target *const *mgx_target_all(int *count);
 enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_target *target,
                                     const struct mgx_compile_options *options,
                                     struct mgx_diag *diag) MGX_NODISCARD;
-// From a compiled program with free sizes: one for these lengths of its inputs, compiled as it was,
-// which shares its weights and lives by itself.
+// From a compiled program with free sizes: one for these lengths of its inputs, compiled as it was but
+// for `offload_copy`, which shares its weights and lives by itself.
 struct mgx_named_lens; // sizes.h
 enum mgx_status mgx_program_fix(struct mgx_program **out, const struct mgx_program *p,
-                                const struct mgx_named_lens *given, int count,
+                                const struct mgx_named_lens *given, int count, bool offload_copy,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 // Checks names and shapes of parameters ("Parameter not found: x", "Incorrect shape {..} for
 // parameter: x should be: ..."), then runs. A program that was never compiled

@@ -171,6 +171,44 @@ static enum mgx_status copy_out(struct mgx_queue *queue, void *to, const void *f
     return far_submit(queue, run_out, &c, sizeof c, diag);
 }
 
+static enum mgx_status run_copy(void *arguments, struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct copy *c = arguments;
+    if (c->bytes)
+        memcpy(far_look(c->to), far_look(c->from), c->bytes);
+    return MGX_OK;
+}
+
+static enum mgx_status copy(struct mgx_queue *queue, void *to, const void *from, size_t bytes,
+                            struct mgx_diag *diag)
+{
+    const struct copy c = {to, from, bytes};
+    return far_submit(queue, run_copy, &c, sizeof c, diag);
+}
+
+struct fill {
+    void *to;
+    unsigned char byte;
+    size_t bytes;
+};
+
+static enum mgx_status run_fill(void *arguments, struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct fill *f = arguments;
+    if (f->bytes)
+        memset(far_look(f->to), f->byte, f->bytes);
+    return MGX_OK;
+}
+
+static enum mgx_status fill(struct mgx_queue *queue, void *to, unsigned char byte, size_t bytes,
+                            struct mgx_diag *diag)
+{
+    const struct fill f = {to, byte, bytes};
+    return far_submit(queue, run_fill, &f, sizeof f, diag);
+}
+
 const struct mgx_memory far_memory = {.name = "far",
                                       .allocate = allocate,
                                       .free = release,
@@ -178,4 +216,6 @@ const struct mgx_memory far_memory = {.name = "far",
                                       .queue_destroy = far_queue_destroy,
                                       .copy_in = copy_in,
                                       .copy_out = copy_out,
+                                      .copy = copy,
+                                      .fill = fill,
                                       .wait = far_queue_wait};

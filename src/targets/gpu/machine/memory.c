@@ -128,6 +128,18 @@ static enum mgx_status copy_out(struct mgx_queue *q, void *to, const void *from,
     return q->device->api->copy_out(q->device, q->stream, to, from, bytes, diag);
 }
 
+static enum mgx_status copy(struct mgx_queue *q, void *to, const void *from, size_t bytes,
+                            struct mgx_diag *diag)
+{
+    return q->device->api->copy(q->device, q->stream, to, from, bytes, diag);
+}
+
+static enum mgx_status fill(struct mgx_queue *q, void *to, unsigned char byte, size_t bytes,
+                            struct mgx_diag *diag)
+{
+    return q->device->api->fill(q->device, q->stream, to, byte, bytes, diag);
+}
+
 static enum mgx_status wait(struct mgx_queue *q, struct mgx_diag *diag)
 {
     return q->device->api->stream_wait(q->device, q->stream, diag);
@@ -155,6 +167,8 @@ struct gpu_memory *gpu_memory_of(struct gpu_device *device)
                                                         .queue_destroy = queue_destroy,
                                                         .copy_in = copy_in,
                                                         .copy_out = copy_out,
+                                                        .copy = copy,
+                                                        .fill = fill,
                                                         .wait = wait,
                                                         .enter = enter,
                                                         .leave = leave,
