@@ -9,7 +9,8 @@
 // They are looked at value by value, whatever they were broadcast with. Signed numbers are raised
 // by half their range, which is what stands for zero where there are no zero points.
 //
-// For targets that multiply by packed weights. Left alone: weights that anything but a product
+// For targets that multiply by packed weights; one that says what it supports is asked about each
+// product, with tag "packed_weights". Left alone: weights that anything but a product
 // reads, small ones, and products whose other factor is dequantized too, which integers multiply.
 // Cost: some passes over the weights.
 #include <assert.h>
@@ -18,6 +19,7 @@
 #include "op/eval/eval.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/region.h"
 #include "pass/engine/walk.h"
 
 // The parts as matrices, depth first: {k, n}, any strides.
@@ -51,6 +53,13 @@ static bool only_products(const struct mgx_ins *ins, int depth)
 static bool reads_numbers(const struct mgx_ins *dot)
 {
     return mgx_strip_views(dot->in[0])->op != &mgx_op_dequantizelinear;
+}
+
+static bool is_supported(const struct mgx_pass_call *c, struct mgx_ins *dot)
+{
+    const struct mgx_pass_options *o = c->options;
+    const struct mgx_region one = {.ins = {dot}, .count = 1};
+    return !o->supports || o->supports(o->supports_user, "packed_weights", &one);
 }
 
 // The dequantization that a product reads as its second factor, and whether it is transposed.
@@ -261,8 +270,8 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         bool transposed;
         next = ins->next;
-        struct mgx_ins *d =
-            ins->op == &mgx_op_dot && reads_numbers(ins) ? find(m, ins, &transposed) : NULL;
+        const bool may = ins->op == &mgx_op_dot && reads_numbers(ins) && is_supported(c, ins);
+        struct mgx_ins *d = may ? find(m, ins, &transposed) : NULL;
         if (d)
             TRY(rewrite(c, d, transposed));
     }

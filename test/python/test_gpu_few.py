@@ -180,3 +180,42 @@ def test_layers(case):
     # The result is rounded to x's size, which may be much larger than what is added to it.
     room = np.sqrt(np.mean(layer.want**2) / np.mean((layer.want - layer.x) ** 2))
     assert error < LIMIT[kind] * (2 + room), f"{kind} {bits} bits, {rows} x {width}, {inner} inner: relative error {error:.2e}"
+
+
+# --- weights that come dequantized ---
+
+
+def dequantized(rng, kind, rows, columns, depth, type_, block):
+    """MatMul by the DequantizeLinear of a constant, per column or by blocks of depth."""
+    code, numpy_type = TYPES[kind]
+    low, high = {"int8": (-128, 128), "uint8": (0, 256), "int4": (-8, 8), "uint4": (0, 16)}[type_]
+    blocks = -(-depth // block) if block else 1
+    q = rng.integers(low, high, (depth, columns))
+    scale = (rng.uniform(0.5, 1.5, (blocks, columns)) / np.sqrt(depth) / high).astype(numpy_type)
+    zero = rng.integers(low, high, (blocks, columns))
+    where = np.arange(depth) // (block or depth)
+    w = (q - zero[where]) * scale.astype(np.float64)[where]
+    tensor_type = {"int8": P.INT8, "uint8": P.UINT8, "int4": P.INT4, "uint4": P.UINT4}[type_]
+    x = rng.standard_normal((rows, depth)).astype(numpy_type)
+    pack = lambda name, value: onnx.helper.make_tensor(name, tensor_type, value.shape, value.reshape(-1).tolist())
+    init = [pack("q", q), pack("z", zero if block else zero[0]), onnx.numpy_helper.from_array(scale if block else scale[0], "s")]
+    how = {"axis": 0, "block_size": block} if block else {"axis": 1}
+    nodes = [onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["w"], **how), onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(nodes, "m", [value("x", code, [rows, depth])], [value("y", code, [rows, columns])], init)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10), x, x.astype(np.float64) @ w
+
+
+@pytest.mark.parametrize("case", range(3 * CASES))
+def test_dequantized(case):
+    rng = np.random.default_rng([SEED, 4, case])
+    kind, type_ = KINDS[2 * (case % 2)], ["int8", "uint4", "int4", "uint8"][rng.integers(4)]
+    rows, columns, depth = int(rng.integers(1, 17)), int(rng.integers(200, 600)), int(rng.integers(100, 900))
+    block = int(rng.choice([0, 16, 32, 64, 128]))
+    model, x, want = dequantized(rng, kind, rows, columns, depth, type_, block)
+    program = migraphx.parse_onnx_buffer(model.SerializeToString())
+    program.compile(migraphx.get_target("gpu"))
+    got = np.array(program.run({"x": x})[0]).astype(np.float64)
+    error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
+    assert "weights of %d bits" % (8 if "8" in type_ else 4) in program.explain(), program.explain()
+    assert error < LIMIT[kind], f"{kind} {type_} {rows} x {depth} x {columns}, blocks of {block}: relative error {error:.2e}"

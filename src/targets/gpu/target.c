@@ -200,6 +200,8 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
         return gpu_attention_supports(user, region->ins[0], region->ins[region->count - 1]);
     if (strcmp(tag, "packed") == 0)
         return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
+    if (strcmp(tag, "packed_weights") == 0)
+        return gpu_few_supports(region->ins[0]);
     if (strcmp(tag, "bounded") == 0)
         return is_bounded(region->ins[0]);
     if (strcmp(tag, "member") == 0)
@@ -211,8 +213,10 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     return strcmp(tag, "epilogue") == 0 && reads_once(region);
 }
 
-// Models that come quantised are computed in float: no kernel here multiplies bytes.
-static const struct mgx_pass *const first[] = {&mgx_pass_rewrite_quantization, NULL};
+// Models that come quantised are computed in float: no kernel here multiplies bytes. But a few rows are
+// multiplied by weights as they are.
+static const struct mgx_pass *const first[] = {&mgx_pass_pack_weights,
+                                               &mgx_pass_rewrite_quantization, NULL};
 
 // The caller gives results their places before the run.
 static const struct mgx_pass *const placed[] = {&mgx_pass_settle_caches, NULL};

@@ -20,6 +20,13 @@ enum { KEY = 9 };
 
 // --- what is offered ---
 
+bool gpu_few_supports(const struct mgx_ins *dot)
+{
+    const struct mgx_shape *s = &dot->shape;
+    return mgx_shape_is_static(s) && s->rank >= 2 &&
+           mgx_shape_elements(s) <= GPU_FEW_ROWS * s->lens[s->rank - 1];
+}
+
 static const char *read_rows(struct mgx_plan_offer *c, struct gpu_few *f)
 {
     const int input = f->p.operand[0];

@@ -53,6 +53,8 @@ struct gpu_few_norm {
 };
 
 // --- few.c ---
+// Are its rows a few, whatever their strides?
+bool gpu_few_supports(const struct mgx_ins *dot);
 // Arguments of the weights' parts from list[count] on; how many there are then.
 int gpu_few_weight_args(const struct gpu_few_weights *w, void *const *packed, struct gpu_arg *list,
                         int count);
