@@ -263,3 +263,19 @@ def fused(c):
     cos, sin = (f(emb).astype(np.float16)[:, None] for f in (np.cos, np.sin))
     c.case("gemma_rotary", "GemmaRotaryEmbedding", [emb, *heads], tolerance="2e-2 2e-3",
            expect=[(a * cos + b * sin).astype(np.float16) for a, b in (heads[:2], heads[2:])])
+
+
+@group
+def gated_delta(c):
+    queries, values, dk, dv = 2, 4, 8, 6
+    for name, lens in (("", (2, 5)), ("_flat", (10,))):
+        inputs = [c.rand(*lens, queries, dk), c.rand(*lens, queries, dk), c.rand(*lens, values, dv), None,
+                  -np.abs(c.rand(*lens, values)), 1 / (1 + np.exp(-c.rand(*lens, values))), c.rand(2, values, dv, dk)]
+        more = {"outputs": 2, "qk_l2_norm": 1}
+        c.case("gated_delta" + name, "GatedDeltaNet", inputs, **more)
+        c.case("gated_delta_each" + name, "GatedDeltaNet",
+               [*inputs[:4], -np.abs(c.rand(*lens, values, dk)), *inputs[5:]], **more)
+        for how in ("softplus", "sigmoid"):
+            c.case(f"gated_delta_{how}" + name, "GatedDeltaNet",
+                   [*inputs[:4], c.rand(*lens, values), c.rand(*lens, values), inputs[6], c.rand(values), c.rand(values)],
+                   gate_activation=how, beta_activation="sigmoid", scale=0.5, **more)
