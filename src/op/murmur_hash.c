@@ -21,8 +21,11 @@ static enum mgx_type type_of(const struct mgx_shape_call *c)
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
-    if (c->in[0]->type != MGX_STRING)
-        TRY(mgx_require_number(c, 0));
+    const enum mgx_type type = c->in[0]->type;
+    if (type != MGX_STRING && type != MGX_FLOAT && type != MGX_DOUBLE &&
+        !mgx_type_is_integral(type)) // bytes of narrow floats depend on how they are kept
+        return mgx_fail(c->diag, MGX_INVALID, "%s: takes integers, floats and strings, not %s",
+                        c->op->name, mgx_type_name(type));
     *out = mgx_shape_retype(c->in[0], type_of(c));
     return MGX_OK;
 }

@@ -92,6 +92,7 @@ def strings(w):
     w.case("murmur_hash[seed=0]", [t("", "a", "abc", "Hello, world!")], [0, 0x3C2569B2, 0xB3DD93FA, 0xC0363E43], "uint32")
     w.case("murmur_hash[seed=1,positive=0]", [t("")], [0x514E28B7], "int32")
     w.case("murmur_hash", [T("int32", [3])], [847579505], "uint32")
+    w.case("murmur_hash", [D("half", 3)], fails="takes integers, floats and strings, not half_type")
 
 
 def random(w):
