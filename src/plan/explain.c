@@ -74,6 +74,18 @@ static void explain_steps(const struct mgx_plan *plan, struct mgx_str *out)
     mgx_str_printf(out, "products: %.4g GFLOP\n", flops * 1e-9);
 }
 
+// Of bodies that have plans, and of theirs: a body's name stands before its steps.
+static void explain_bodies(const struct mgx_plan *plan, struct mgx_str *out)
+{
+    for (int i = 0; i < plan->body_count; i++) {
+        const struct mgx_plan *body = plan->bodies[i].plan;
+        mgx_str_printf(out, "body %s: %d steps\n", plan->bodies[i].module->name, body->step_count);
+        for (int s = 0; s < body->step_count; s++)
+            explain_step(&body->steps[s], out);
+        explain_bodies(body, out);
+    }
+}
+
 static void explain_shared(const struct mgx_plan *plan, struct mgx_str *out)
 {
     int64_t shared;
@@ -87,6 +99,7 @@ void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
 {
     struct mgx_plan *plan = (struct mgx_plan *)p->executable;
     explain_steps(plan, out);
+    explain_bodies(plan, out);
     explain_tuning(plan, out);
     mgx_str_printf(out, "order: %zu bytes alive at most, %zu in the program's\n",
                    plan->order_peak_bytes, plan->given_peak_bytes);

@@ -4,6 +4,7 @@
 // threads at once. Small integers in floats: sums are exact.
 #include <pthread.h>
 
+#include "base/size.h"
 #include "check.h"
 #include "op/op.h"
 #include "plan/plan.h"
@@ -135,6 +136,19 @@ CASE(a_round_makes_what_evaluation_makes)
     mgx_program_destroy(ref);
 }
 
+CASE(explain_has_the_steps_of_bodies)
+{
+    static const char *const has[] = {"body body: ", "\nbody:@", "body early: ", "body later: "};
+    struct mgx_program *cpu = compile(loop, "cpu");
+    struct mgx_str text = {0};
+    CHECK(cpu);
+    mgx_target_cpu.explain(cpu, &text);
+    for (int i = 0; i < MGX_COUNT(has); i++)
+        CHECK((strstr(mgx_str_text(&text), has[i]) != NULL) == (i < 3)); // the last hands on alone
+    mgx_str_fini(&text);
+    mgx_program_destroy(cpu);
+}
+
 CASE(lengths_may_grow_and_seeds_go_on)
 {
     struct mgx_program *cpu = compile(growing, "cpu"), *ref = compile(growing, "ref");
@@ -254,6 +268,6 @@ CASE(sequences_are_evaluated)
     mgx_program_destroy(ref);
 }
 
-TEST_MAIN(ROW(a_round_makes_what_evaluation_makes) ROW(lengths_may_grow_and_seeds_go_on)
-              ROW(threads_have_states_of_their_own) ROW(rounds_of_all_depths_are_counted_together)
-                  ROW(sequences_are_evaluated))
+TEST_MAIN(ROW(a_round_makes_what_evaluation_makes) ROW(explain_has_the_steps_of_bodies)
+              ROW(lengths_may_grow_and_seeds_go_on) ROW(threads_have_states_of_their_own)
+                  ROW(rounds_of_all_depths_are_counted_together) ROW(sequences_are_evaluated))
