@@ -8,6 +8,7 @@
 #include "generate/config.h"
 #include "generate/generator.h"
 #include "generate/last.h"
+#include "generate/plans.h"
 
 enum { OPTION_LIST = 64 };
 
@@ -294,6 +295,22 @@ static enum mgx_status read_ends(struct mgx_generator_model *m,
     return MGX_OK;
 }
 
+// Tokens come from the host and scores go there, whatever the options say of it.
+static enum mgx_status compile_model(struct mgx_generator_model *m,
+                                     const struct migraphx_generator_options *o,
+                                     struct mgx_diag *diag)
+{
+    const struct mgx_target *target = o ? o->target : mgx_target_find("cpu");
+    migraphx_compile_options_t own = NULL;
+    TRY(copy_compile(&own, o ? o->compile : NULL, diag));
+    if (!own && migraphx_compile_options_create(&own) != migraphx_status_success)
+        return mgx_fail_memory(diag);
+    (void)migraphx_compile_options_set_offload_copy(own, true);
+    const enum mgx_status status = mgx_api_compile(m->program, target, own, diag);
+    migraphx_compile_options_destroy(own);
+    return status;
+}
+
 // The program becomes the model's, also on failure.
 static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_program *take,
                                   const struct migraphx_generator_options *o,
@@ -312,8 +329,8 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
     TRY(read_ends(m, o, config, diag));
     TRY(mgx_keep_last_scores(m->program, m->roles.logits, MGX_GENERATOR_SCORES, &m->few_scores,
                              diag));
-    return mgx_api_compile(m->program, o ? o->target : mgx_target_find("cpu"),
-                           o ? o->compile : NULL, diag);
+    TRY(compile_model(m, o, diag));
+    return mgx_plans_create(&m->plans, m->program, &m->roles, diag);
 }
 
 static enum mgx_status new_generator(migraphx_generator_t *out, struct mgx_generator_model *m,

@@ -145,6 +145,19 @@ void mgx_half_from_floats(const float *from, int64_t count, uint16_t *to)
     }
 }
 
+// Its bits where a float's are, times 2^112: subnormal ones become normal by it. Infinity and NaN are
+// the bits with all of the exponent's; a NaN is the scalar's.
+void mgx_half_to_floats(const uint16_t *from, int64_t count, float *to)
+{
+    const float scale = float_of_bits((uint32_t)(127 + 112) << 23);
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t code = from[i] & 0x7fffu, sign = (uint32_t)(from[i] & 0x8000u) << 16;
+        const uint32_t finite = (uint32_t)bits_of_float(float_of_bits(code << 13) * scale);
+        const uint32_t beyond = 0x7f800000u | (code > 0x7c00 ? 0x400000u : 0);
+        to[i] = float_of_bits(sign | (code >= 0x7c00 ? beyond : finite));
+    }
+}
+
 float mgx_bf16_to_float(uint16_t bits)
 {
     return float_of_bits((uint32_t)bits << 16);

@@ -14,6 +14,7 @@ float mgx_half_to_float(uint16_t bits);
 uint16_t mgx_half_from_double(double value); // from double directly: rounding twice would be wrong
 // The same of many floats, by arithmetic that compilers do for several at once.
 void mgx_half_from_floats(const float *from, int64_t count, uint16_t *to);
+void mgx_half_to_floats(const uint16_t *from, int64_t count, float *to);
 float mgx_bf16_to_float(uint16_t bits);
 uint16_t mgx_bf16_from_double(double value);
 float mgx_fp8_to_float(enum mgx_fp8 kind, uint8_t bits);

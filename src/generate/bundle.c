@@ -63,8 +63,7 @@ static bool has_rows(const struct mgx_carried *c)
     return first.min != first.max;
 }
 
-// Lengths of a state for so many rows and tokens.
-static struct mgx_shape shape_of(const struct mgx_carried *c, int64_t rows, int64_t tokens)
+struct mgx_shape mgx_bundle_shape(const struct mgx_carried *c, int64_t rows, int64_t tokens)
 {
     int64_t lens[MGX_MAX_RANK];
     for (int i = 0; i < c->shape.rank; i++)
@@ -104,7 +103,7 @@ static enum mgx_status gather(struct mgx_tensor *out, const struct mgx_carried *
                               struct mgx_diag *diag)
 {
     const bool grows = c->kind == MGX_CARRIED_GROWING;
-    const struct mgx_shape shape = shape_of(c, count, grows ? places[0].length : room);
+    const struct mgx_shape shape = mgx_bundle_shape(c, count, grows ? places[0].length : room);
     TRY(mgx_shape_check(&shape, diag));
     TRY(mgx_tensor_create(out, &shape, diag));
     memset(out->data, 0, mgx_shape_bytes(&shape));

@@ -8,6 +8,8 @@
 
 #include "generate/roles.h"
 
+enum { MGX_FIRST_ROOM = 128 }; // tokens that a cache with room begins with
+
 struct mgx_bundle {
     int holders;
     int64_t rows, room;
@@ -47,4 +49,6 @@ bool mgx_bundle_is_own(const struct mgx_bundle *bundle);
 // The row becomes a copy of a place, or empty.
 void mgx_bundle_put_row(struct mgx_bundle *bundle, const struct mgx_roles *roles, int64_t row,
                         const struct mgx_place *place);
+// Lengths of a state for so many rows and tokens.
+struct mgx_shape mgx_bundle_shape(const struct mgx_carried *c, int64_t rows, int64_t tokens);
 size_t mgx_bundles_bytes(const struct mgx_bundle *all);

@@ -21,6 +21,7 @@ enum { MGX_GENERATOR_SCORES = 16 };
 // What generators of one model share; counted.
 struct mgx_generator_model {
     struct mgx_program *program; // compiled
+    struct mgx_plans *plans;     // of fixed sizes, where the target has memory of its own; or NULL
     struct mgx_roles roles;
     struct mgx_arena arena; // of roles and ends
     const int64_t *ends;    // tokens that end an answer

@@ -7,40 +7,46 @@
 
 #include "base/size.h"
 
-enum { FIRST_ROOM = 128 }; // tokens
-
 struct search {
+    struct mgx_rows_wanted wanted;
     struct mgx_rows *out;
-    const struct mgx_roles *roles;
-    const struct mgx_place *places;
-    int64_t count, each; // tracks, and tokens by which they go on
-    int64_t needed;      // tokens that the longest will have
 };
 
 static int64_t members_of(const struct search *s, const struct mgx_bundle *b)
 {
     int64_t members = 0;
-    for (int64_t i = 0; i < s->count; i++)
-        members += s->places[i].bundle == b;
+    for (int64_t i = 0; i < s->wanted.count; i++)
+        members += s->wanted.places[i].bundle == b;
     return members;
 }
 
 // All its rows, each once and in order?
 static bool is_whole(const struct search *s, const struct mgx_bundle *b)
 {
-    for (int64_t i = 0; i < s->count; i++)
-        if (s->places[i].bundle != b || s->places[i].row != i)
+    for (int64_t i = 0; i < s->wanted.count; i++)
+        if (s->wanted.places[i].bundle != b || s->wanted.places[i].row != i)
             return false;
-    return b->rows == s->count;
+    return b->rows == s->wanted.count;
+}
+
+// Does each track stand at the end of what its row has?
+static bool is_at_end(const struct search *s, const struct mgx_bundle *b)
+{
+    for (int64_t i = 0; i < s->wanted.count; i++)
+        if (s->wanted.places[i].length != b->lengths[s->wanted.places[i].row])
+            return false;
+    return true;
 }
 
 // May the other tracks take rows of it that are free?
 static bool may_host(const struct search *s, const struct mgx_bundle *b)
 {
+    const bool own = b->holders == members_of(s, b);
     if (is_whole(s, b))
-        return true;
-    return s->roles->takes_many && s->each == 1 && b->rows >= s->count && b->rows <= 2 * s->count &&
-           b->holders == members_of(s, b) && mgx_bundle_is_own(b);
+        return !s->wanted.slab || own || is_at_end(s, b);
+    return own && s->wanted.roles->takes_many && s->wanted.each == 1 &&
+           b->rows >= s->wanted.count && b->rows <= 2 * s->wanted.count &&
+           (s->wanted.slab || mgx_bundle_is_own(b));
 }
 
 // The bundle of most tracks that may; NULL: none.
@@ -48,9 +54,10 @@ static struct mgx_bundle *find_host(const struct search *s)
 {
     struct mgx_bundle *best = NULL;
     int64_t most = 0;
-    for (int64_t i = 0; i < s->count; i++) {
-        struct mgx_bundle *b = s->places[i].bundle;
-        if (!b || b == best || (s->roles->has_kind[MGX_CARRIED_ROOM] && b->room < s->needed))
+    for (int64_t i = 0; i < s->wanted.count; i++) {
+        struct mgx_bundle *b = s->wanted.places[i].bundle;
+        if (!b || b == best ||
+            (s->wanted.roles->has_kind[MGX_CARRIED_ROOM] && b->room < s->wanted.needed))
             continue;
         const int64_t members = members_of(s, b);
         if (members > most && may_host(s, b)) {
@@ -65,8 +72,8 @@ static struct mgx_bundle *find_host(const struct search *s)
 static bool seat_members(const struct search *s, const struct mgx_bundle *host)
 {
     struct mgx_rows *r = s->out;
-    for (int64_t i = 0; i < s->count; i++) {
-        const struct mgx_place *p = &s->places[i];
+    for (int64_t i = 0; i < s->wanted.count; i++) {
+        const struct mgx_place *p = &s->wanted.places[i];
         if (p->bundle != host)
             continue;
         if (r->track[p->row] >= 0)
@@ -77,20 +84,31 @@ static bool seat_members(const struct search *s, const struct mgx_bundle *host)
     return true;
 }
 
-static void seat_others(const struct search *s, struct mgx_bundle *host)
+static enum mgx_status put_row(const struct search *s, struct mgx_bundle *host, int64_t row,
+                               const struct mgx_place *place, struct mgx_diag *diag)
+{
+    if (s->wanted.slab)
+        return mgx_slab_put_row(s->wanted.slab, host, row, place, diag);
+    mgx_bundle_put_row(host, s->wanted.roles, row, place);
+    return MGX_OK;
+}
+
+static enum mgx_status seat_others(const struct search *s, struct mgx_bundle *host,
+                                   struct mgx_diag *diag)
 {
     struct mgx_rows *r = s->out;
     int64_t row = 0;
-    for (int64_t i = 0; i < s->count; i++) {
-        if (s->places[i].bundle == host)
+    for (int64_t i = 0; i < s->wanted.count; i++) {
+        if (s->wanted.places[i].bundle == host)
             continue;
         while (r->track[row] >= 0)
             row++;
         assert(row < host->rows);
         r->track[row] = i;
         r->row_of[i] = row;
-        mgx_bundle_put_row(host, s->roles, row, &s->places[i]);
+        TRY(put_row(s, host, row, &s->wanted.places[i], diag));
     }
+    return MGX_OK;
 }
 
 // Tracks that went back, came or left: the caches go on behind the tokens that each row has now,
@@ -102,12 +120,12 @@ static void tell_lengths(const struct search *s, struct mgx_bundle *b)
     if (b->holders != members_of(s, b))
         return;
     for (int64_t i = 0; i < r->count; i++) {
-        const int64_t length = r->track[i] < 0 ? 0 : s->places[r->track[i]].length;
+        const int64_t length = r->track[i] < 0 ? 0 : s->wanted.places[r->track[i]].length;
         changed |= b->lengths[i] != length;
         b->lengths[i] = length;
     }
-    if (changed)
-        mgx_bundle_tell_lengths(b, s->roles);
+    if (changed && !s->wanted.slab)
+        mgx_bundle_tell_lengths(b, s->wanted.roles);
 }
 
 static bool make_lists(struct mgx_rows *r, int64_t rows, int64_t tracks)
@@ -124,11 +142,11 @@ static bool make_lists(struct mgx_rows *r, int64_t rows, int64_t tracks)
 
 static int64_t room_for(const struct search *s)
 {
-    int64_t room = FIRST_ROOM;
-    for (int64_t i = 0; i < s->count; i++)
-        if (s->places[i].bundle)
-            room = mgx_max_i64(room, s->places[i].bundle->room);
-    while (room < s->needed)
+    int64_t room = MGX_FIRST_ROOM;
+    for (int64_t i = 0; i < s->wanted.count; i++)
+        if (s->wanted.places[i].bundle)
+            room = mgx_max_i64(room, s->wanted.places[i].bundle->room);
+    while (room < s->wanted.needed)
         room *= 2;
     return room;
 }
@@ -137,27 +155,28 @@ static enum mgx_status gather(const struct search *s, struct mgx_bundle **all,
                               struct mgx_diag *diag)
 {
     struct mgx_rows *r = s->out;
-    if (!make_lists(r, s->count, s->count))
+    if (!make_lists(r, s->wanted.count, s->wanted.count))
         return mgx_fail_memory(diag);
-    for (int64_t i = 0; i < s->count; i++)
+    for (int64_t i = 0; i < s->wanted.count; i++)
         r->track[i] = r->row_of[i] = i;
-    return mgx_bundle_gather(&r->bundle, all, s->roles, s->places, s->count, room_for(s), diag);
+    const struct mgx_rows_wanted *w = &s->wanted;
+    return w->slab
+               ? mgx_slab_gather(&r->bundle, all, w->slab, w->places, w->count, room_for(s), diag)
+               : mgx_bundle_gather(&r->bundle, all, w->roles, w->places, w->count, room_for(s),
+                                   diag);
 }
 
 enum mgx_status mgx_rows_find(struct mgx_rows *out, struct mgx_bundle **all,
-                              const struct mgx_roles *roles, const struct mgx_place *places,
-                              int64_t count, int64_t each, struct mgx_diag *diag)
+                              const struct mgx_rows_wanted *wanted, struct mgx_diag *diag)
 {
-    struct search s = {.out = out, .roles = roles, .places = places, .count = count, .each = each};
+    const struct search s = {*wanted, out};
     *out = (struct mgx_rows){.bundle = NULL};
-    for (int64_t i = 0; i < count; i++)
-        s.needed = mgx_max_i64(s.needed, places[i].length + each);
     struct mgx_bundle *host = find_host(&s);
-    if (host && !make_lists(out, host->rows, count))
+    if (host && !make_lists(out, host->rows, wanted->count))
         return mgx_fail_memory(diag);
     if (!host || !seat_members(&s, host))
         return gather(&s, all, diag);
-    seat_others(&s, host);
+    TRY(seat_others(&s, host, diag));
     tell_lengths(&s, host);
     out->bundle = mgx_bundle_hold(host);
     return MGX_OK;

@@ -10,10 +10,13 @@
 // twice as many rows as there are tracks, and runs one token at a time: else the rows that run for
 // nobody cost more than the copy.
 //
+// On a card (slab.h) a bundle is written behind the tokens of all who hold it: tracks may stand where
+// they are when each is at its row's end, or when nobody else holds the bundle.
+//
 // Holds: places are not changed; on success the bundle is held for the caller.
 #pragma once
 
-#include "generate/bundle.h"
+#include "generate/slab.h"
 
 struct mgx_rows {
     struct mgx_bundle *bundle;
@@ -22,8 +25,15 @@ struct mgx_rows {
     int64_t *row_of; // of each track
 };
 
+struct mgx_rows_wanted {
+    const struct mgx_roles *roles;
+    const struct mgx_slab *slab; // where bundles lie in a card's memory; else NULL
+    const struct mgx_place *places;
+    int64_t count, each; // tracks, and tokens by which they go on
+    int64_t needed;      // rows for tokens that caches with room should have
+};
 enum mgx_status mgx_rows_find(struct mgx_rows *out, struct mgx_bundle **all,
-                              const struct mgx_roles *roles, const struct mgx_place *places,
-                              int64_t count, int64_t each, struct mgx_diag *diag) MGX_NODISCARD;
+                              const struct mgx_rows_wanted *wanted,
+                              struct mgx_diag *diag) MGX_NODISCARD;
 // Lets go of the bundle.
 void mgx_rows_fini(struct mgx_rows *rows);

@@ -3,9 +3,9 @@
 //
 // A track is the remembered beginning of one text: so many tokens, and the caches and states that a
 // run with them left. Who generates decides which tracks run together and by how many tokens each
-// goes on; this decides how. Here that is one program with open sizes, whose results are handed back
-// as they come (docs/sizes.md, "Growing state"); a card's way, fixed plans over memory of its own,
-// goes behind the same functions.
+// goes on; this decides how: by one program with open sizes, whose results are handed back as they
+// come (docs/sizes.md, "Growing state"), or by plans of fixed sizes over caches in a card's memory
+// (state_card.c).
 //
 //     track  ->  bundle, row, length          bundle: the values of one run, {rows, ...} each
 //
@@ -13,7 +13,8 @@
 // and the old one goes with the last track that holds it. So a run that fails leaves every track as it
 // was, and a second track of the same beginning costs nothing until both go on. What is written on
 // the way lies behind the tokens of whoever has the old one, or in memory of its own; the engine's
-// kernels see to that (targets/cpu/lower/cache_append.c).
+// kernels see to that (targets/cpu/lower/cache_append.c). On a card a bundle's memory stays the same
+// and is written behind the tokens of all who hold it (slab.h).
 //
 // Holds: tracks end before their states. One thread at a time for all tracks of one `struct
 // mgx_states`; several of these may share a program. Cost of a run: the program's, and a copy of the
@@ -22,6 +23,7 @@
 
 #include "generate/roles.h"
 
+struct mgx_plans; // plans.h
 struct mgx_states;
 struct mgx_track;
 
@@ -29,6 +31,9 @@ struct mgx_track;
 struct mgx_states_source {
     const struct mgx_program *program;
     const struct mgx_roles *roles;
+    struct mgx_plans *plans; // the card's way; NULL: the program's steps for any size
+    int64_t context;         // most tokens of a text; 0: no limit
+    int64_t scores;          // a run gives those of so many last rows at most; 0: of all
 };
 enum mgx_status mgx_states_create(struct mgx_states **out, const struct mgx_states_source *source,
                                   struct mgx_diag *diag) MGX_NODISCARD;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "generate/plans.h"
 
 enum { PIECE = 512 }; // tokens of a prompt in one run, where nobody says how many
 
@@ -28,6 +29,7 @@ void mgx_generator_model_release(struct mgx_generator_model *model)
 {
     if (!model || --model->holders)
         return;
+    mgx_plans_destroy(model->plans);
     mgx_program_destroy(model->program);
     mgx_arena_fini(&model->arena);
     free(model);
@@ -39,7 +41,12 @@ enum mgx_status mgx_texts_create(struct mgx_texts **out, struct mgx_generator_mo
                                  struct mgx_diag *diag)
 {
     assert(model->program && model->program->executable);
-    const struct mgx_states_source source = {model->program, &model->roles};
+    const struct mgx_states_source source = {.program = model->program,
+                                             .roles = &model->roles,
+                                             .plans = model->plans,
+                                             .context = model->context,
+                                             .scores =
+                                                 model->few_scores ? MGX_GENERATOR_SCORES : 0};
     struct mgx_texts *g = calloc(1, sizeof *g);
     if (!g)
         return mgx_fail_memory(diag);

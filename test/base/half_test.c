@@ -178,6 +178,20 @@ CASE(many_halves_are_as_one)
     }
 }
 
+CASE(many_floats_are_as_one)
+{
+    enum { ALL = 1 << 16 };
+    static uint16_t codes[ALL];
+    static float many[ALL];
+    for (int i = 0; i < ALL; i++)
+        codes[i] = (uint16_t)i;
+    mgx_half_to_floats(codes, ALL, many);
+    for (int i = 0; i < ALL; i++) {
+        const float one = mgx_half_to_float(codes[i]);
+        CHECK(isnan(one) ? isnan(many[i]) : memcmp(&one, &many[i], sizeof one) == 0);
+    }
+}
+
 CASE(double_rounding_does_not_happen)
 {
     // Just above the midpoint between 1 and the next half; as a float it would be the midpoint.
@@ -212,4 +226,5 @@ CASE(e8m0_is_a_power_of_two)
 TEST_MAIN(ROW(every_code_decodes_as_defined_and_returns) ROW(rounds_to_nearest_ties_to_even)
               ROW(overflow_saturates_or_becomes_infinity_or_nan) ROW(tiny_values_become_zero)
                   ROW(nan_stays_nan_where_there_is_one) ROW(many_halves_are_as_one)
-                      ROW(double_rounding_does_not_happen) ROW(e8m0_is_a_power_of_two))
+                      ROW(many_floats_are_as_one) ROW(double_rounding_does_not_happen)
+                          ROW(e8m0_is_a_power_of_two))

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Bundles of caches with room that lie in a card's memory.
+//
+//     slab    {rows, heads, room, size} of every cache, in one allocation
+//     rows    t t t t t . . .      lengths[i] is the frontier: whatever lies behind it is nobody's
+//               ^ another track may end earlier in the same row
+//
+// A run writes its rows where they belong. So a bundle here does change, but only behind the tokens
+// of whoever holds it: it goes on in place at the frontier, or anywhere for those who hold it alone.
+//
+// Holds: bytes behind the frontier are finite numbers. Cost of gathering: a fill of the slab, and a copy
+// for every head of every row.
+#pragma once
+
+#include "generate/bundle.h"
+
+// Rows of several places in one new bundle, done when this returns.
+struct mgx_slab {
+    const struct mgx_memory *memory;
+    struct mgx_queue *queue;
+    const struct mgx_roles *roles;
+};
+enum mgx_status mgx_slab_gather(struct mgx_bundle **out, struct mgx_bundle **all,
+                                const struct mgx_slab *slab, const struct mgx_place *places,
+                                int64_t count, int64_t room, struct mgx_diag *diag) MGX_NODISCARD;
+
+// A row becomes a copy of a place, behind whose tokens it has what it had; done when this returns.
+enum mgx_status mgx_slab_put_row(const struct mgx_slab *slab, struct mgx_bundle *bundle,
+                                 int64_t row, const struct mgx_place *place,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+
+// So many bytes of a memory, as a tensor to cut views from.
+enum mgx_status mgx_slab_bytes(struct mgx_tensor *out, const struct mgx_memory *memory,
+                               size_t bytes, struct mgx_diag *diag) MGX_NODISCARD;
+size_t mgx_slab_align(size_t at); // where the next view may begin

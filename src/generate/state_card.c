@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT
+// Tracks in a card's memory: plans of fixed sizes, whose caches stay where they are.
+//
+//     inputs  --one copy-->  card:  plan(rows, tokens, room) over a bundle's caches, in place
+//                                   scores  --the last row of each text-->  host
+//
+// A piece of n tokens runs by a plan of the next length of a few (lengths[]), filled up with rows that
+// lie behind the text and that later tokens overwrite (feed.h). A model may give the scores of its
+// last rows alone: then the last tokens run by a shorter plan, in which theirs are among these. Where
+// there is no place for rows that fill up, a piece is cut into lengths that fit.
+//
+// Holds: nothing is on the queue between calls. On failure no track has changed: rows are written behind
+// the tokens of all who hold a bundle. Cost of a step: the plan's run, a copy in and a copy out.
+#include "generate/state_card.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/half.h"
+#include "base/size.h"
+#include "generate/plans.h"
+#include "generate/slab.h"
+#include "targets/target.h"
+
+// Each is as many kernels as the model has kinds of layers; a few of them are compiled once.
+static const int64_t lengths[] = {1, 16, 64, 256, 512, 1024, 2048, 4096};
+
+struct mgx_card {
+    const struct mgx_memory *memory;
+    struct mgx_queue *queue;
+    struct mgx_tensor inputs, logits; // bytes on the card, as many as any run wanted
+    unsigned char *host;              // what goes in, and what comes out
+    size_t host_bytes;
+    int64_t scores; // a plan gives those of so many last rows at least, as far as is known
+};
+
+enum mgx_status mgx_card_create(struct mgx_card **out, const struct mgx_states_source *source,
+                                struct mgx_diag *diag)
+{
+    const struct mgx_memory *memory = mgx_plans_memory(source->plans);
+    struct mgx_card *card = calloc(1, sizeof *card);
+    if (!card)
+        return mgx_fail_memory(diag);
+    card->memory = memory;
+    card->queue = memory->queue_create(memory);
+    card->scores = source->roles->logits_rank == 2 ? 1
+                   : source->scores                ? source->scores
+                                                   : INT64_MAX;
+    if (!card->queue) {
+        free(card);
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a queue of %s", memory->name);
+    }
+    *out = card;
+    return MGX_OK;
+}
+
+void mgx_card_destroy(struct mgx_card *card)
+{
+    if (!card)
+        return;
+    mgx_tensor_release(&card->inputs);
+    mgx_tensor_release(&card->logits);
+    card->memory->queue_destroy(card->queue);
+    free(card->host);
+    free(card);
+}
+
+static enum mgx_status reserve(struct mgx_card *card, struct mgx_tensor *block, size_t bytes,
+                               struct mgx_diag *diag)
+{
+    if (block->data && mgx_shape_bytes(&block->shape) >= bytes)
+        return MGX_OK;
+    mgx_tensor_release(block);
+    return mgx_slab_bytes(block, card->memory, bytes, diag);
+}
+
+static enum mgx_status reserve_host(struct mgx_card *card, size_t bytes, struct mgx_diag *diag)
+{
+    if (card->host_bytes >= bytes)
+        return MGX_OK;
+    free(card->host);
+    card->host = malloc(bytes);
+    card->host_bytes = card->host ? bytes : 0;
+    return card->host ? MGX_OK : mgx_fail_memory(diag);
+}
+
+// All that was given to the queue is done, also what came before a failure.
+static enum mgx_status settle(struct mgx_card *card, enum mgx_status status, struct mgx_diag *diag)
+{
+    struct mgx_diag own = {.status = MGX_OK};
+    const enum mgx_status done = card->memory->wait(card->queue, status == MGX_OK ? diag : &own);
+    return status == MGX_OK ? done : status;
+}
+
+// --- steps ---
+
+struct step {
+    int64_t from, given, each; // tokens of the run, and rows with those that fill up
+};
+
+// Tokens of a step whose scores are wanted: the last ones of the run.
+static int64_t wanted_of(const struct mgx_track_run *run, struct step step)
+{
+    return mgx_max_i64(0, step.from + step.given - mgx_max_i64(step.from, run->each - run->scores));
+}
+
+// Are they among those that a plan gives, which are of its last `scores` rows?
+static bool gives(const struct mgx_track_run *run, struct step step, int64_t scores)
+{
+    const int64_t wanted = wanted_of(run, step);
+    return !wanted ||
+           (wanted <= scores && step.given - wanted >= step.each - mgx_min_i64(scores, step.each));
+}
+
+// The shortest length for all `left` tokens where rows that fill up have a place, else the longest
+// that they fill.
+static struct step fit(const struct mgx_states *s, int64_t longest, int64_t from, int64_t left)
+{
+    const int64_t most = s->source.roles->most, context = s->source.context;
+    struct step best = {from, 1, 1};
+    for (int i = 0; i < MGX_COUNT(lengths) && best.given < left; i++) {
+        const int64_t n = lengths[i];
+        if ((most && n > most) || (n > left && context && longest + from + n > context))
+            break;
+        best = (struct step){from, mgx_min_i64(n, left), n};
+    }
+    return best;
+}
+
+// The step from a token on.
+static struct step step_at(const struct mgx_states *s, const struct mgx_track_run *run,
+                           int64_t longest, int64_t from)
+{
+    const int64_t left = run->each - from, known = s->card->scores;
+    int64_t tail = 1; // the longest length all of whose scores are given
+    for (int i = 0; i < MGX_COUNT(lengths) && lengths[i] <= known; i++)
+        tail = lengths[i];
+    struct step step = fit(s, longest, from, left);
+    if (gives(run, step, known))
+        return step;
+    if (left > tail)
+        return fit(s, longest, from, left - tail);
+    return (struct step){from, 1, 1};
+}
+
+// How many rows the caches need.
+static int64_t rows_for(const struct mgx_states *s, const struct mgx_track_run *run)
+{
+    const int64_t longest = mgx_run_longest(run);
+    int64_t needed = 0;
+    for (int64_t from = 0; from < run->each;) {
+        const struct step step = step_at(s, run, longest, from);
+        needed = mgx_max_i64(needed, longest + from + step.each);
+        from += step.given;
+    }
+    return needed;
+}
+
+static void advance(const struct mgx_track_run *run, const struct mgx_rows *rows)
+{
+    struct mgx_bundle *b = rows->bundle;
+    for (int64_t row = 0; row < rows->count; row++)
+        b->lengths[row] =
+            rows->track[row] < 0 ? 0 : run->tracks[rows->track[row]]->at.length + run->each;
+    for (int64_t i = 0; i < run->count; i++)
+        mgx_place_set(&run->tracks[i]->at,
+                      (struct mgx_place){b, rows->row_of[i], b->lengths[rows->row_of[i]]});
+}
+
+// --- one step ---
+
+struct call {
+    struct mgx_states *s;
+    struct mgx_feed feed;
+    struct step step;
+    const struct mgx_fixed_plan *plan;
+    int count; // of params
+    struct mgx_diag *diag;
+};
+
+static void put(struct call *c, const char *name, struct mgx_tensor tensor)
+{
+    c->s->params[c->count++] = (struct mgx_named_tensor){.name = name, .tensor = tensor};
+}
+
+// All inputs side by side, brought by one copy.
+static enum mgx_status put_inputs(struct call *c)
+{
+    struct mgx_card *card = c->s->card;
+    struct mgx_feed_input list[MGX_FEED_MOST];
+    size_t at[MGX_FEED_MOST + 1] = {0};
+    const int count = mgx_feed_inputs(&c->feed, list);
+    for (int i = 0; i < count; i++)
+        at[i + 1] = mgx_slab_align(at[i] + mgx_shape_bytes(&list[i].shape));
+    TRY(reserve_host(card, at[count], c->diag));
+    TRY(reserve(card, &card->inputs, at[count], c->diag));
+    for (int i = 0; i < count; i++) {
+        mgx_feed_write(&c->feed, &list[i], card->host + at[i]);
+        put(c, list[i].role->name, mgx_tensor_view(&card->inputs, &list[i].shape, (int64_t)at[i]));
+    }
+    return settle(
+        card, card->memory->copy_in(card->queue, card->inputs.data, card->host, at[count], c->diag),
+        c->diag);
+}
+
+static const struct mgx_carried *carried_as(const struct mgx_roles *r, int result, int *at)
+{
+    for (*at = 0; *at < r->carried_count; ++*at)
+        if (r->carried[*at].result == result)
+            return &r->carried[*at];
+    return NULL;
+}
+
+// Caches go back where they came from; what nobody reads has a place of its own.
+static enum mgx_status put_results(struct call *c)
+{
+    struct mgx_card *card = c->s->card;
+    const struct mgx_roles *r = c->s->source.roles;
+    const struct mgx_module *main = mgx_program_main(c->plan->program);
+    TRY(reserve(card, &card->logits, mgx_shape_bytes(&c->plan->logits), c->diag));
+    for (int k = 0, i; k < r->result_count; k++) {
+        struct mgx_tensor t = {0};
+        if (k == r->logits)
+            t = mgx_tensor_view(&card->logits, &c->plan->logits, 0);
+        else if (carried_as(r, k, &i))
+            t = mgx_tensor_share(&c->feed.rows->bundle->values[i]);
+        else
+            TRY(mgx_tensor_create_on(&t, &mgx_module_result(main, k)->shape, card->memory,
+                                     c->diag));
+        put(c, c->plan->places[k], t);
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status put_params(struct call *c)
+{
+    const struct mgx_roles *r = c->s->source.roles;
+    TRY(put_inputs(c));
+    for (int i = 0; i < r->carried_count; i++)
+        put(c, r->carried[i].past, mgx_tensor_share(&c->feed.rows->bundle->values[i]));
+    return put_results(c);
+}
+
+static enum mgx_status run_plan(struct call *c)
+{
+    struct mgx_states *s = c->s;
+    struct mgx_run run = {
+        .params = s->params, .results = s->results, .result_count = s->source.roles->result_count};
+    enum mgx_status status = put_params(c);
+    run.param_count = c->count;
+    if (status == MGX_OK)
+        status = mgx_program_run(c->plan->program, &run, c->diag);
+    for (int i = 0; i < run.result_count && status == MGX_OK; i++)
+        mgx_tensor_release(&s->results[i]);
+    while (c->count)
+        mgx_tensor_release(&s->params[--c->count].tensor);
+    return status;
+}
+
+// --- scores ---
+
+static void widen(enum mgx_type type, const void *from, int64_t count, float *to)
+{
+    if (type == MGX_HALF)
+        mgx_half_to_floats(from, count, to);
+    else
+        for (int64_t j = 0; j < count; j++)
+            to[j] = (float)mgx_load_double(type, from, j);
+}
+
+// Are the plan's scores for the rows of this run?
+static enum mgx_status check_logits(const struct call *c)
+{
+    const struct mgx_shape *shape = &c->plan->logits;
+    const int last = shape->rank - 1;
+    if ((last == 1 || last == 2) && shape->lens[0] == c->plan->rows &&
+        shape->lens[last] == c->feed.run->words)
+        return MGX_OK;
+    return mgx_fail(c->diag, MGX_INVALID,
+                    "scores of rank %d and %lld words come from a plan of %lld texts, where %lld "
+                    "words are wanted",
+                    shape->rank, last < 0 ? 0LL : (long long)shape->lens[last],
+                    (long long)c->plan->rows, (long long)c->feed.run->words);
+}
+
+static int64_t rows_of_scores(const struct mgx_fixed_plan *plan)
+{
+    return plan->logits.rank == 3 ? plan->logits.lens[1] : 1;
+}
+
+// Of each text those wanted of the tokens of this step; nothing else leaves the card.
+static enum mgx_status read_logits(struct call *c)
+{
+    struct mgx_card *card = c->s->card;
+    const struct mgx_track_run *run = c->feed.run;
+    const enum mgx_type type = c->plan->logits.type;
+    const int64_t wanted = wanted_of(run, c->step), all = rows_of_scores(c->plan),
+                  first = all - c->step.each + c->step.given - wanted; // row of the plan's scores
+    const int64_t place = c->step.from + c->step.given - wanted - (run->each - run->scores);
+    const bool floats = type == MGX_FLOAT; // they go where they are wanted
+    const size_t bytes = (size_t)(wanted * run->words) * mgx_type_size(type);
+    enum mgx_status status =
+        floats ? MGX_OK : reserve_host(card, bytes * (size_t)run->count, c->diag);
+    assert(first >= 0 && place >= 0);
+    for (int64_t i = 0; i < run->count && status == MGX_OK; i++) {
+        const int64_t at = (c->feed.rows->row_of[i] * all + first) * run->words;
+        float *to = run->logits[i] + place * run->words;
+        status = card->memory->copy_out(
+            card->queue, floats ? (void *)to : card->host + (size_t)i * bytes,
+            (const char *)card->logits.data + (size_t)at * mgx_type_size(type), bytes, c->diag);
+    }
+    status = settle(card, status, c->diag);
+    for (int64_t i = 0; i < run->count && status == MGX_OK && !floats; i++)
+        widen(type, card->host + (size_t)i * bytes, wanted * run->words,
+              run->logits[i] + place * run->words);
+    return status;
+}
+
+// --- runs ---
+
+// By a plan that is there. *given: 0 when it does not give the scores that were expected of it.
+static enum mgx_status run_step(struct call *c, int64_t *given)
+{
+    struct mgx_states *s = c->s;
+    *given = 0;
+    TRY(check_logits(c));
+    const int64_t all = rows_of_scores(c->plan);
+    if (!gives(c->feed.run, c->step, all)) {
+        if (all >= s->card->scores)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "a run of %lld tokens gives the scores of %lld, where %lld were wanted",
+                            (long long)c->step.each, (long long)all,
+                            (long long)c->feed.run->scores);
+        s->card->scores = all;
+        return MGX_OK;
+    }
+    TRY(run_plan(c));
+    *given = c->step.given;
+    return wanted_of(c->feed.run, c->step) ? read_logits(c) : MGX_OK;
+}
+
+static enum mgx_status run_from(struct mgx_states *s, const struct mgx_track_run *run,
+                                const struct mgx_rows *rows, int64_t from, int64_t *given,
+                                struct mgx_diag *diag)
+{
+    const struct step step = step_at(s, run, mgx_run_longest(run), from);
+    struct call c = {.s = s,
+                     .feed = {.roles = s->source.roles,
+                              .run = run,
+                              .rows = rows,
+                              .from = from,
+                              .given = step.given,
+                              .each = step.each,
+                              .columns = rows->bundle->room},
+                     .step = step,
+                     .diag = diag};
+    TRY(mgx_plans_take(s->source.plans, rows->count, step.each, rows->bundle->room, &c.plan, diag));
+    const enum mgx_status status = run_step(&c, given);
+    mgx_plans_give(s->source.plans, c.plan);
+    return status;
+}
+
+enum mgx_status mgx_card_run(struct mgx_states *s, const struct mgx_track_run *run,
+                             struct mgx_diag *diag)
+{
+    const struct mgx_slab slab = {s->card->memory, s->card->queue, s->source.roles};
+    struct mgx_rows rows;
+    enum mgx_status status = mgx_run_rows(s, run, &slab, rows_for(s, run), &rows, diag);
+    for (int64_t from = 0, given; from < run->each && status == MGX_OK; from += given)
+        status = run_from(s, run, &rows, from, &given, diag);
+    if (status == MGX_OK)
+        advance(run, &rows);
+    mgx_rows_fini(&rows);
+    return status;
+}
