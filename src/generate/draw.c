@@ -72,6 +72,35 @@ static int64_t best_of(const double *scores, int64_t size)
     return best;
 }
 
+// The best of plain scores, where all are numbers and one may be chosen; else -1. The largest of so many
+// lanes, then the first that has it.
+static int64_t best_of_plain(const float *scores, int64_t size)
+{
+    enum { LANES = 16 };
+    float most[LANES];
+    int64_t i = 0;
+    int odd = 0;
+    for (int k = 0; k < LANES; k++)
+        most[k] = -INFINITY;
+    for (; i + LANES <= size; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            const float x = scores[i + k];
+            odd |= !(x < INFINITY);
+            most[k] = x > most[k] ? x : most[k];
+        }
+    for (; i < size; i++) {
+        odd |= !(scores[i] < INFINITY);
+        most[0] = scores[i] > most[0] ? scores[i] : most[0];
+    }
+    for (int k = 1; k < LANES; k++)
+        most[0] = most[k] > most[0] ? most[k] : most[0];
+    if (odd || most[0] == -INFINITY)
+        return -1;
+    for (i = 0; scores[i] != most[0]; i++)
+        ;
+    return i;
+}
+
 // --- the order ---
 
 static uint64_t mix(uint64_t x)
@@ -204,6 +233,9 @@ enum mgx_status mgx_draw_token(const struct mgx_draw *s, struct mgx_draw_room *r
 {
     const struct mgx_sampling *how = s->sampling;
     assert(s->size > 0 && s->size <= INT32_MAX && s->length >= 0);
+    if (how->temperature == 0 && how->repetition == 1 && !s->bias &&
+        (*out = best_of_plain(s->scores, s->size)) >= 0)
+        return MGX_OK;
     TRY(make_room(room, s->size, diag));
     double *v = room->weights;
     TRY(read_scores(s, v, diag));

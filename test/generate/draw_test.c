@@ -205,6 +205,32 @@ static void fails(const float *scores, const float *bias, const char *text)
     mgx_draw_room_fini(&room);
 }
 
+// Without penalties and bias there is a shorter way, which a bias of nothing leaves. Few values: many are
+// equal.
+CASE(plain_scores_give_what_others_do)
+{
+    const struct mgx_sampling plain = mgx_sampling_plain();
+    static const float values[] = {-INFINITY, -3, -0.0F, 0, 0.5F, 7};
+    const float none[MOST + 40] = {0};
+    struct mgx_draw_room room = {0};
+    uint32_t random = 1;
+    for (int size = 1; size <= MOST + 40; size++)
+        for (int round = 0; round < 20; round++) {
+            float scores[MOST + 40];
+            for (int i = 0; i < size; i++) {
+                random = random * 1664525 + 1013904223;
+                scores[i] = values[(random >> 16) % (round % 2 ? 6 : 3)];
+            }
+            struct mgx_draw d = {.sampling = &plain, .scores = scores, .size = size};
+            int64_t x = -1, y = -1;
+            const enum mgx_status status = mgx_draw_token(&d, &room, &x, NULL);
+            d.bias = none;
+            CHECK_INT(mgx_draw_token(&d, &room, &y, NULL), status);
+            CHECK(status != MGX_OK || x == y);
+        }
+    mgx_draw_room_fini(&room);
+}
+
 CASE(scores_that_say_nothing_are_refused)
 {
     const float none[] = {-INFINITY, -INFINITY}, infinite[] = {1, INFINITY}, zero[] = {0, 0};
@@ -215,4 +241,5 @@ CASE(scores_that_say_nothing_are_refused)
 }
 
 TEST_MAIN(ROW(tokens_come_as_often_as_they_should) ROW(positions_draw_independently)
-              ROW(without_chance_the_best_is_taken) ROW(scores_that_say_nothing_are_refused))
+              ROW(without_chance_the_best_is_taken) ROW(plain_scores_give_what_others_do)
+                  ROW(scores_that_say_nothing_are_refused))
