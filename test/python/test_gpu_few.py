@@ -124,6 +124,7 @@ class Layer:
         norm = x / np.sqrt(np.mean(x * x, -1, keepdims=True) + 1e-5) * gain
         self.node("SimplifiedLayerNormalization", ["x", "gain"], "n", epsilon=1e-5)
         gate, up = norm @ self.product("n", "gate", width, inner), norm @ self.product("n", "up", width, inner)
+        self.within = {"n": norm, "gate.y": gate}
         act = rng.integers(3)
         if act == 0:  # silu
             self.node("Sigmoid", ["gate.y"], "s"), self.node("Mul", ["gate.y", "s"], "a")
@@ -158,10 +159,12 @@ class Layer:
         w = (q - (1 << (self.bits - 1))) * scale.astype(np.float64)[..., None]
         return w.reshape(columns, -1)[:, :depth].T
 
-    def model(self):
+    def model(self, *outputs):
+        """With these results besides."""
         value = onnx.helper.make_tensor_value_info
         shape = list(self.x.shape)
-        graph = onnx.helper.make_graph(self.nodes, "m", [value("x", self.code, shape)], [value("y", self.code, shape)], self.init)
+        results = [value("y", self.code, shape)] + [value(name, self.code, list(self.within[name].shape)) for name in outputs]
+        graph = onnx.helper.make_graph(self.nodes, "m", [value("x", self.code, shape)], results, self.init)
         return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)], ir_version=8)
 
 
@@ -180,6 +183,20 @@ def test_layers(case):
     # The result is rounded to x's size, which may be much larger than what is added to it.
     room = np.sqrt(np.mean(layer.want**2) / np.mean((layer.want - layer.x) ** 2))
     assert error < LIMIT[kind] * (2 + room), f"{kind} {bits} bits, {rows} x {width}, {inner} inner: relative error {error:.2e}"
+
+
+@pytest.mark.parametrize("case", range(2 * CASES))
+def test_layers_seen_within(case):
+    """What lies between is a result as well: it is there, and right."""
+    rng = np.random.default_rng([SEED, 5, case])
+    layer = Layer(rng, "half_type", int(rng.choice([1, 5])), 8 * int(rng.integers(24, 90)), 16 * int(rng.integers(20, 80)), [16, 4][case % 2])
+    seen = [["n"], ["gate.y"], ["n", "gate.y"]][rng.integers(3)]
+    program = migraphx.parse_onnx_buffer(layer.model(*seen).SerializeToString())
+    program.compile(migraphx.get_target("gpu"))
+    got = [np.array(r).astype(np.float64) for r in program.run({"x": layer.x})]
+    for name, y, want in zip(["y"] + seen, got, [layer.want] + [layer.within[name] for name in seen]):
+        error = np.sqrt(np.mean((y - want) ** 2) / np.mean(want**2))
+        assert error < 3e-3, f"{name}: relative error {error:.2e}"
 
 
 # --- weights that come dequantized ---
