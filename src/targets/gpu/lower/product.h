@@ -7,10 +7,9 @@
 struct gpu_product {
     const struct mgx_ins *ins;  // dot or convolution
     const struct mgx_ins *tail; // reads it and gives the result; NULL: the product is the result
-    const struct mgx_ins
-        *make;      // makes the left operand of the one offered, or the given extra of the
-                    // other sum; NULL: it is that
-    int operand[2]; // numbers of its inputs in the offer
+    // Makes the left operand of the one offered, or the given extra of the other sum; NULL: it is that.
+    const struct mgx_ins *make;
+    int operand[2];                          // numbers of its inputs in the offer
     int extra[GPU_CALL_INPUTS], extra_count; // of the tail's other inputs, in its order
     int place;                               // of the product among the tail's inputs
     int given; // 1 + which of the extras is not read, but comes with the sum; 0: none
@@ -22,7 +21,8 @@ const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product 
 // Is it summed in float, not in double or integers of 64 bits?
 bool gpu_product_is_float(const struct gpu_product *p);
 // The text's last line: PARAMS, what the tail reads, behind a comma each, and FINISH(sum, batch, row,
-// column), or FINISH(sum, other, batch, row, column) with the extra that is given; it stores in `c`. After the text of gpu_emit_bodies, and SUM, the sum's type.
+// column), or FINISH(sum, other, batch, row, column) with the extra that is given; it stores in `c`.
+// After the text of gpu_emit_bodies, and SUM, the sum's type.
 void gpu_product_emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
                              const struct gpu_product *p);
 // The text of gpu::product's kernel, its launch and what is said of it. Why it cannot be written; NULL
