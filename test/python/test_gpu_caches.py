@@ -71,11 +71,16 @@ class Card:
                 args[name] = self.ours[name[5:]]
             else:
                 args[name] = migraphx.to_gpu(feed[name])
+        runs = []
         for _ in range(3):  # step by step in a debug build, then recorded, then played
             p.run(args)
+            runs.append([np.array(migraphx.from_gpu(a)) for a in (fresh[None], *(args[f"main:#output_{1 + i}"] for i in range(len(NAMES))))])
+        for again in runs[1:]:
+            for a, b in zip(runs[0], again):
+                assert a.tobytes() == b.tobytes()
         if self.apart:
             self.ours.update({k: v for k, v in fresh.items() if k})
-        return np.asarray(migraphx.from_gpu(fresh[None])).astype(np.float64)
+        return runs[-1][0].astype(np.float64)
 
     def step(self, tokens, done=None):
         done = self.done + tokens if done is None else done

@@ -66,6 +66,12 @@ void gpu_emit_cache_turn(struct mgx_str *out, const struct mgx_shape *cosines,
                    interleaved);
 }
 
+void gpu_cache_strides(const struct mgx_shape *s, int64_t stride[3])
+{
+    for (int i = 0; i < 3; i++)
+        stride[i] = s->strides[i];
+}
+
 bool gpu_cache_reads_ends(const struct mgx_shape *s)
 {
     return s->type == MGX_INT64 || s->type == MGX_INT32;

@@ -17,6 +17,8 @@ void gpu_emit_cache_position(struct mgx_str *out, const struct mgx_shape *at, in
 void gpu_emit_cache_turn(struct mgx_str *out, const struct mgx_shape *cosines,
                          const struct mgx_shape *sines, const struct mgx_shape *at, int64_t tokens,
                          bool interleaved);
+// From one entry, head and row of {batch, heads, rows, size} to the next.
+void gpu_cache_strides(const struct mgx_shape *s, int64_t stride[3]);
 // Are these integers in order that the texts read?
 bool gpu_cache_reads_ends(const struct mgx_shape *s);
 // Declines, wishing for the first of the inputs in `mask` whose last axis does not lie side by side

@@ -84,12 +84,6 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int v)
     mgx_str_put(out, gpu_text_cache_append);
 }
 
-static void set_strides(const struct mgx_shape *s, int64_t stride[3])
-{
-    for (int i = 0; i < 3; i++)
-        stride[i] = s->strides[i];
-}
-
 static void describe(struct append *a, const struct mgx_plan_offer *c, int v)
 {
     const struct mgx_shape *past = c->in_count > PAST ? &c->in[PAST] : NULL;
@@ -99,9 +93,9 @@ static void describe(struct append *a, const struct mgx_plan_offer *c, int v)
     a->keys = (int)c->out->lens[2];
     a->room = past ? (int)past->lens[2] : 0;
     a->alike = past && mgx_shape_equal(past, c->out);
-    set_strides(c->out, a->out);
+    gpu_cache_strides(c->out, a->out);
     if (past)
-        set_strides(past, a->past);
+        gpu_cache_strides(past, a->past);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

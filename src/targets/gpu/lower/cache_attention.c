@@ -243,20 +243,14 @@ bool gpu_cache_attention_emit(struct mgx_str *out, const struct mgx_plan_offer *
 
 // --- the offer ---
 
-static void set_strides(const struct mgx_shape *s, int64_t stride[3])
-{
-    for (int i = 0; i < 3; i++)
-        stride[i] = s->strides[i];
-}
-
 static void describe(struct gpu_cached *g, const struct mgx_plan_offer *c)
 {
     const struct mgx_cache_attention *a = c->ins->attr;
     g->keys = (int)c->in[K].lens[2];
     g->bias = a->bias ? MORE : -1;
     g->sink = a->sink ? MORE + a->bias : -1;
-    set_strides(&c->in[K], g->k);
-    set_strides(&c->in[V], g->v);
+    gpu_cache_strides(&c->in[K], g->k);
+    gpu_cache_strides(&c->in[V], g->v);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

@@ -17,7 +17,7 @@
 enum { NOW, ENDS, TOTAL, PAST }; // of cache_append
 enum { Q, K, V, LAST, MORE };    // of cache_attention
 enum { X, COS, SIN, AT };        // of rotary_embedding
-enum { MOST_STEPS = 5, MOST_INPUTS = 8 };
+enum { MOST_STEPS = 5 };
 
 struct fused {
     struct gpu_cached g;
@@ -202,17 +202,9 @@ static void describe(const struct found *f, struct gpu_cache_before *before)
 
 static bool emit(const struct mgx_plan *plan, const struct found *f, struct mgx_str *text)
 {
-    const struct mgx_plan_step *a = f->attention;
     struct gpu_cache_before before;
-    struct mgx_shape in[MOST_INPUTS];
-    assert(a->in_count <= MOST_INPUTS);
-    for (int i = 0; i < a->in_count; i++)
-        in[i] = a->in_value[i]->shape;
-    const struct mgx_plan_offer offer = {.ins = a->ins,
-                                         .in = in,
-                                         .in_count = a->in_count,
-                                         .out = &a->out_value->shape,
-                                         .machine = plan->machine};
+    struct mgx_shape in[GPU_CALL_INPUTS];
+    const struct mgx_plan_offer offer = gpu_offer_of(plan, f->attention, in);
     describe(f, &before);
     return gpu_cache_attention_emit(text, &offer, &before);
 }

@@ -297,16 +297,9 @@ static void describe(const struct found *found, const struct gpu_product *p, str
 static const char *emit(const struct mgx_plan *plan, const struct fused *k, struct mgx_str *text)
 {
     struct mgx_shape in[GPU_CALL_INPUTS];
-    const int count = k->last->in_count;
-    if (count > GPU_CALL_INPUTS)
+    if (k->last->in_count > GPU_CALL_INPUTS)
         return "too many operands";
-    for (int i = 0; i < count; i++)
-        in[i] = k->last->in_value[i]->shape;
-    const struct mgx_plan_offer offer = {.ins = k->last->ins,
-                                         .in = in,
-                                         .in_count = count,
-                                         .out = &k->last->out_value->shape,
-                                         .machine = plan->machine};
+    const struct mgx_plan_offer offer = gpu_offer_of(plan, k->last, in);
     return gpu_few_emit(text, &offer, &k->f);
 }
 

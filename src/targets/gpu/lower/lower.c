@@ -13,6 +13,19 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 
+struct mgx_plan_offer gpu_offer_of(const struct mgx_plan *plan, const struct mgx_plan_step *step,
+                                   struct mgx_shape in[GPU_CALL_INPUTS])
+{
+    assert(step->in_count <= GPU_CALL_INPUTS);
+    for (int i = 0; i < step->in_count; i++)
+        in[i] = step->in_value[i]->shape;
+    return (struct mgx_plan_offer){.ins = step->ins,
+                                   .in = in,
+                                   .in_count = step->in_count,
+                                   .out = &step->out_value->shape,
+                                   .machine = plan->machine};
+}
+
 enum mgx_plan_answer gpu_decline(struct mgx_plan_offer *c, const char *why)
 {
     c->why = why;

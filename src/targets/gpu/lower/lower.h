@@ -47,6 +47,10 @@ static inline bool gpu_computes(const struct mgx_plan_offer *c, enum mgx_type ty
     return gpu_type_class(type) != GPU_NONE && (type != MGX_DOUBLE || gpu_has_double(c));
 }
 
+// A step as its kernel was offered it, for a text that does more; shapes of its inputs come into `in`.
+struct mgx_plan_offer gpu_offer_of(const struct mgx_plan *plan, const struct mgx_plan_step *step,
+                                   struct mgx_shape in[GPU_CALL_INPUTS]);
+
 // The answer "declined", with a reason.
 enum mgx_plan_answer gpu_decline(struct mgx_plan_offer *c, const char *why);
 
