@@ -8,7 +8,8 @@
 // type, and the middle of the range, 2^(bits - 1), where there are none. The result is {rows,
 // columns} in the scales' type; columns end in the last block.
 //
-// Targets may multiply by the packed numbers and never make the result.
+// Targets may multiply by the packed numbers and never make the result. accuracy_level 4, as files have
+// it, lets them make bytes of what they multiply by, with a factor for every block.
 #include <assert.h>
 #include <inttypes.h>
 
@@ -16,11 +17,13 @@
 #include "op/rule/rule.h"
 
 struct dequantize_blocks {
-    int64_t bits, columns;
+    int64_t bits, columns, accuracy_level;
 };
 
-static const struct mgx_field fields[] = {
-    MGX_INT(struct dequantize_blocks, bits), MGX_INT(struct dequantize_blocks, columns), {0}};
+static const struct mgx_field fields[] = {MGX_INT(struct dequantize_blocks, bits),
+                                          MGX_INT(struct dequantize_blocks, columns),
+                                          MGX_INT(struct dequantize_blocks, accuracy_level),
+                                          {0}};
 static const struct dequantize_blocks defaults = {.bits = 4};
 
 static enum mgx_status check_types(const struct mgx_shape_call *c)

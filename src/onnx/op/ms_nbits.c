@@ -19,6 +19,7 @@ static struct mgx_ins *unpack(struct mgx_node *n, struct mgx_ins *x, int64_t bit
 struct nbits {
     int64_t rows, columns; // of the weights: N, K
     int64_t bits, block, blocks;
+    int64_t accuracy; // 4: x may become bytes
 };
 
 static enum mgx_status read_nbits(struct mgx_node *n, struct nbits *w)
@@ -26,7 +27,8 @@ static enum mgx_status read_nbits(struct mgx_node *n, struct nbits *w)
     *w = (struct nbits){.rows = mgx_onnx_int(n, "N", 0),
                         .columns = mgx_onnx_int(n, "K", 0),
                         .bits = mgx_onnx_int(n, "bits", 4),
-                        .block = mgx_onnx_int(n, "block_size", 0)};
+                        .block = mgx_onnx_int(n, "block_size", 0),
+                        .accuracy = mgx_onnx_int(n, "accuracy_level", 0)};
     if (w->bits != 2 && w->bits != 4 && w->bits != 8)
         return mgx_node_unsupported(n, "weights of %lld bits, not 2, 4 or 8", (long long)w->bits);
     if (mgx_onnx_int(n, "weight_prepacked", 0))
@@ -102,7 +104,8 @@ static enum mgx_status weights(struct mgx_node *n, const struct nbits *w, struct
     if (mgx_node_in(n, 4))
         return grouped(n, w, q, scale, zero, out);
     const struct mgx_attr *attrs =
-        MGX_ATTRS(mgx_int("bits", w->bits), mgx_int("columns", w->columns));
+        MGX_ATTRS(mgx_int("bits", w->bits), mgx_int("columns", w->columns),
+                  mgx_int("accuracy_level", w->accuracy));
     *out = zero ? mgx_build_emit(n, &mgx_op_dequantize_blocks, attrs, MGX_IN(q, scale, zero))
                 : mgx_build_emit(n, &mgx_op_dequantize_blocks, attrs, MGX_IN(q, scale));
     return mgx_node_status(n);

@@ -62,6 +62,18 @@ SIMD vwords join_bytes(vwords high, vwords low)
 {
     return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
 }
+SIMD vwords spread_bytes(const char *p) // to words
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+SIMD vwords times_word(vwords x, int32_t low) // of 16 bits
+{
+    return _mm512_dpwssd_epi32(_mm512_setzero_si512(), x, _mm512_set1_epi32(low));
+}
+SIMD vwords same_words(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
 #endif
 SIMD vwords no_words(void)
 {
@@ -119,6 +131,18 @@ SIMD vwords add_fours(vwords sum, vwords x, int32_t four)
 SIMD vwords join_bytes(vwords high, vwords low)
 {
     return _mm256_add_epi32(_mm256_slli_epi32(high, 8), low);
+}
+SIMD vwords spread_bytes(const char *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+SIMD vwords times_word(vwords x, int32_t low)
+{
+    return _mm256_dpwssd_avx_epi32(_mm256_setzero_si256(), x, _mm256_set1_epi32(low));
+}
+SIMD vwords same_words(int32_t x)
+{
+    return _mm256_set1_epi32(x);
 }
 #endif
 SIMD vwords no_words(void)
@@ -219,9 +243,10 @@ struct shape {
     int rows, panels, nv; // nv: vectors of a panel
     enum mgx_narrow_kind kind;
     int bits;
+    bool bytes; // A is
 };
 
-enum { SUMS = 8 }; // rows * panels * nv at most; twice that where one row has two
+enum { SUMS = 16 }; // rows * panels * nv at most
 
 SIMD int sums_of(struct shape s)
 {
@@ -372,6 +397,13 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
 
 // The same with A in whole numbers of two bytes each, four of which are multiplied at once ...
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+SIMD void load_panels(struct shape s, const struct mgx_narrow_args *x, const char *q, vwords *w)
+{
+    UNROLL
+    for (int v = 0; v < s.panels * s.nv; v++)
+        w[v] = load_words(q + v / s.nv * x->panel_bytes + v % s.nv * VL * 4);
+}
+
 SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahead, const char *q,
                     const int32_t *fours, int64_t groups, vwords c[SUMS])
 {
@@ -382,9 +414,7 @@ SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahe
         c[i] = high[i] = no_words();
     for (int64_t g = 0; g < groups; g++, q += row, fours += 2 * per) {
         vwords w[SUMS];
-        UNROLL
-        for (int v = 0; v < s.panels * s.nv; v++)
-            w[v] = load_words(q + v / s.nv * x->panel_bytes + v % s.nv * VL * 4);
+        load_panels(s, x, q, w);
         fetch(s, x, q + ahead, row);
         UNROLL
         for (int i = 0; i < per; i++) {
@@ -393,7 +423,7 @@ SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahe
                 const vwords y = take_fours(w[v], i * s.bits, s.bits);
                 UNROLL
                 for (int r = 0; r < s.rows; r++) {
-                    const int at = (r * s.panels + v / s.nv) * s.nv + v % s.nv;
+                    const int at = r * s.panels * s.nv + v;
                     const int32_t *own = fours + r * x->pairs_row + 2 * i;
                     high[at] = add_fours(high[at], y, own[0]);
                     c[at] = add_fours(c[at], y, own[1]);
@@ -404,6 +434,31 @@ SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahe
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         c[i] = join_bytes(high[i], c[i]);
+}
+
+// What `groups` words of B add to sums that have begun, of rows whose bytes lie together.
+SIMD void add_bytes(struct shape s, const struct mgx_narrow_args *x, const char *q,
+                    const int32_t *fours, int64_t groups, vwords c[SUMS])
+{
+    const int per = 8 / s.bits, row = s.nv * VL * 4;
+    assert(groups > 0);
+    do {
+        vwords w[2], y[2];
+        load_panels(s, x, q, w);
+        UNROLL
+        for (int i = 0; i < per; i++) {
+            UNROLL
+            for (int v = 0; v < s.nv; v++)
+                y[v] = take_fours(w[v], i * s.bits, s.bits);
+            UNROLL
+            for (int at = 0; at < sums_of(s); at++) {
+                c[at] = add_fours(c[at], y[at % s.nv], fours[i * s.rows + at / s.nv]);
+                IN_REGISTER(c[at]);
+            }
+        }
+        q += row;
+        fours += per * s.rows;
+    } while (--groups);
 }
 #else
 // ... or of 16 bits, of which a pair is.
@@ -432,6 +487,41 @@ SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahe
                     IN_REGISTER(*sum); // sums in another order need more registers
                 }
             }
+        }
+    }
+}
+#endif
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+// The same of bytes of A, whose sums begin with what the zero points take off.
+SIMD void sum_bytes(struct shape s, const struct mgx_narrow_args *x, vf total[SUMS])
+{
+    const struct mgx_narrow *form = x->form;
+    const int64_t head = mgx_narrow_head(form, s.nv * VL), word = 32 / s.bits;
+    const int64_t blocks = mgx_narrow_blocks(form);
+    const vwords middle = same_words(1 << (s.bits - 1));
+    struct place own = {.at = x->panel};
+    for (int64_t b = 0; b < blocks; b++) {
+        vwords c[SUMS], zero[2];
+        const int64_t k = b * form->block, left = mgx_min_i64(form->block, form->depth - k);
+        const float *sum = x->sums + 2 * b * s.rows;
+        next_block(s, x, b, &own);
+        UNROLL
+        for (int v = 0; v < s.nv; v++)
+            zero[v] = form->zeros ? spread_bytes(own.zeros + v * VL) : middle;
+        UNROLL
+        for (int i = 0; i < sums_of(s); i++) {
+            int32_t less; // a block's sum below zero
+            memcpy(&less, &sum[2 * (i / s.nv)], sizeof less);
+            c[i] = times_word(zero[i % s.nv], less);
+            IN_REGISTER(c[i]);
+        }
+        add_bytes(s, x, own.at + head, x->pairs + k / 4 * s.rows, mgx_ceil_div(left, word), c);
+        UNROLL
+        for (int i = 0; i < sums_of(s); i++) {
+            const vf scale = load_scale(own.at + i % s.nv * 4 * VL);
+            const vf y = vf_mul(words_as_floats(c[i]), vf_set(sum[2 * (i / s.nv) + 1]));
+            total[i] = vf_fma(scale, y, total[i]);
         }
     }
 }
@@ -496,10 +586,11 @@ SIMD void sum_16(struct shape s, const struct mgx_narrow_args *x, vf total[SUMS]
         total[i] = vf_add(c[0][i], c[1][i]);
 }
 
-// Bias, residual and clamp, as far as there are columns.
-SIMD void store_sums(struct shape s, const struct mgx_narrow_args *x, const vf total[SUMS])
+// Bias, residual and clamp, as far as there are rows and columns.
+SIMD void store_sums(struct shape s, const struct mgx_narrow_args *x, int rows,
+                     const vf total[SUMS])
 {
-    for (int r = 0; r < s.rows; r++)
+    for (int r = 0; r < s.rows && r < rows; r++)
         for (int v = 0; v < s.panels * s.nv; v++) {
             const int at = v * VL, left = x->cols - at, n = left < VL ? left : VL;
             if (left <= 0)
@@ -530,26 +621,31 @@ static enum way way_of(const struct mgx_narrow_args *x)
     return (enum way)((x->pairs ? WHOLE_8 : FLOATS_8) + bits);
 }
 
-SIMD void multiply(struct shape s, enum way way, const struct mgx_narrow_args *x)
+SIMD void multiply(struct shape s, enum way way, const struct mgx_narrow_args *x, int rows)
 {
     vf total[SUMS];
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         total[i] = vf_zero();
-    if (way >= WHOLE_8)
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+    if (s.bytes)
+        sum_bytes(s, x, total);
+    else
+#endif
+        if (way >= WHOLE_8)
         sum_integers(s, x, total);
     else if (way >= FLOATS_8)
         sum_blocks(s, x, total);
     else
         sum_16(s, x, total);
-    store_sums(s, x, total);
+    store_sums(s, x, rows, total);
 }
 
 // A function for every way: gcc takes half as long again for one that has them all.
 #define WAY(name, rows, panels, nv, way, kind, bits)                                               \
     static void name##_##way(const struct mgx_narrow_args *x)                                      \
     {                                                                                              \
-        multiply((struct shape){rows, panels, nv, kind, bits}, way, x);                            \
+        multiply((struct shape){rows, panels, nv, kind, bits, false}, way, x, rows);               \
     }
 #define SHAPE(name, rows, panels, nv)                                                              \
     WAY(name, rows, panels, nv, HALVES, MGX_NARROW_F16, 8)                                         \
@@ -580,6 +676,51 @@ static const product_fn *const wide[] = {NULL, one_wide, NULL, NULL, NULL};
 SHAPE(one_two, 1, 2, 2)
 #endif
 
+// Many rows as bytes: of the last ones some are not there.
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#define BYTES(name, nv, bits)                                                                      \
+    static void name##_##bits(const struct mgx_narrow_args *x, int rows)                           \
+    {                                                                                              \
+        multiply((struct shape){MANY, 1, nv, MGX_NARROW_BLOCKS, bits, true}, WHOLE_##bits, x,      \
+                 rows);                                                                            \
+    }
+#define BYTES_OF(name, nv)                                                                         \
+    BYTES(name, nv, 8)                                                                             \
+    BYTES(name, nv, 4)                                                                             \
+    BYTES(name, nv, 2)                                                                             \
+    static void (*const name[])(const struct mgx_narrow_args *, int) = {name##_8, name##_4,        \
+                                                                        name##_2};
+
+BYTES_OF(bytes_wide, 2)
+BYTES_OF(bytes_narrow, 1)
+
+static void product_of_bytes(const struct mgx_narrow_args *x, int rows)
+{
+    assert(rows >= 1 && rows <= MANY);
+    const int bits = x->form->bits == 8 ? 0 : x->form->bits == 4 ? 1 : 2;
+    (x->width == 2 * VL ? bytes_wide : bytes_narrow)[bits](x, rows);
+}
+
+static int many_of(const struct mgx_narrow *form)
+{
+    const bool whole = form->kind == MGX_NARROW_BLOCKS && form->fast;
+    return !whole ? 0 : form->bytes ? MANY : VL == 16 ? MGX_NARROW_ROWS : 0;
+}
+#else
+static void product_of_bytes(const struct mgx_narrow_args *x, int rows)
+{
+    (void)x;
+    (void)rows;
+    assert(false);
+}
+
+static int many_of(const struct mgx_narrow *form)
+{
+    (void)form;
+    return 0;
+}
+#endif
+
 // Rows without a form of their own, as those of a last panel of one vector: one by one, from cache.
 static void row_by_row(const struct mgx_narrow_args *x, int rows)
 {
@@ -598,6 +739,10 @@ static void row_by_row(const struct mgx_narrow_args *x, int rows)
 static void product(const struct mgx_narrow_args *x, int rows, int panels)
 {
     (void)panels;
+    if (x->bytes) {
+        product_of_bytes(x, rows);
+        return;
+    }
     assert(panels <= panels_of(x->form) && rows >= 1 && rows <= MGX_NARROW_ROWS);
 #if !defined(__AVX512F__)
     if (panels == 2) {
@@ -681,5 +826,5 @@ static void unpack(const struct mgx_narrow *form, const char *panel, int width, 
 }
 
 const struct mgx_narrow_kernel NAME(mgx_f32_narrow) = {
-    KERNEL_BASE("f32_narrow"), .vector = VL,   .panels = panels_of, .product = product,
-    .sums = block_sums,        .whole = WHOLE, .unpack = unpack};
+    KERNEL_BASE("f32_narrow"), .vector = VL,       .panels = panels_of, .product = product,
+    .many = many_of,           .sums = block_sums, .whole = WHOLE,      .unpack = unpack};

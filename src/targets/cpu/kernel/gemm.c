@@ -463,67 +463,101 @@ static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args 
     return p;
 }
 
-// What a product with blocks wants to know of its rows, in the place of a panel.
+// What a product with blocks wants to know of its rows, in the place of a panel. Bytes are multiplied
+// as many rows at a time: those behind the last one are zero.
 static void set_narrow_rows(const struct part *part, const struct mgx_narrow_kernel *narrow,
                             struct mgx_narrow_args *args)
 {
     const struct mgx_narrow *form = args->form;
-    const int64_t blocks = mgx_narrow_blocks(form), pairs_row = mgx_narrow_pairs(form);
+    const bool bytes = mgx_gemm_takes_bytes(part->plan);
+    const int64_t blocks = mgx_narrow_blocks(form), pairs_row = mgx_narrow_pairs(form, bytes);
+    const int many = part->plan->many, beside = bytes ? many : 1;
+    const int64_t all = many ? mgx_ceil_div(part->rows, many) * many : part->rows;
     float *sums = (float *)(void *)part->b_copy;
-    int32_t *pairs = (int32_t *)(void *)(sums + MGX_NARROW_ROWS * 2 * blocks);
+    int32_t *pairs = (int32_t *)(void *)(sums + all * 2 * blocks);
     bool whole = form->fast;
     args->sums = sums;
     args->sums_row = 2 * blocks;
-    for (int r = 0; whole && r < part->rows; r++)
-        whole = narrow->whole(form, args->a + r * args->a_row, pairs + r * pairs_row,
-                              sums + r * args->sums_row);
-    args->pairs = whole ? pairs : NULL;
     args->pairs_row = pairs_row;
-    for (int r = 0; !whole && r < part->rows; r++)
+    if (bytes) {
+        const int64_t last = all - many; // of which some rows may not be there
+        memset(sums + last * args->sums_row, 0, (size_t)(many * args->sums_row) * sizeof *sums);
+        memset(pairs + last * pairs_row, 0, (size_t)(many * pairs_row) * sizeof *pairs);
+    }
+    for (int64_t r = 0; whole && r < part->rows; r++) {
+        const int64_t first = r / beside * beside, own = r % beside;
+        whole =
+            narrow->whole(form, args->a + r * args->a_row, bytes, pairs + first * pairs_row + own,
+                          sums + first * args->sums_row + 2 * own);
+    }
+    args->pairs = whole ? pairs : NULL;
+    args->bytes = whole && bytes;
+    for (int64_t r = 0; !whole && r < part->rows; r++)
         narrow->sums(args->a + r * args->a_row, form->depth, form->block,
                      sums + r * args->sums_row);
 }
 
-// Few rows times narrow panels; where there is one row, as many at a time as the kernel likes.
+// What stays the same while narrow panels are multiplied.
+struct narrow_run {
+    const struct mgx_narrow_kernel *kernel;
+    struct mgx_tile_args tile;
+};
+
+// The rows of a place times a narrow panel, or times two of them.
+static void multiply_narrow(const struct part *part, const struct narrow_run *run, int panels,
+                            struct place at, const struct mgx_narrow_args *all)
+{
+    struct mgx_tile_args tile = run->tile;
+    struct scratch_tile scratch;
+    struct mgx_narrow_args args = *all;
+    const int64_t own = at.row - part->row; // of the rows that are made ready
+    const char *residual = set_rows(part, &at, &tile, &scratch);
+    args.a += own * args.a_row;
+    args.sums += args.sums ? own * args.sums_row : 0;
+    args.pairs += args.pairs ? own * args.pairs_row : 0;
+    args.residual = (const float *)(const void *)tile.residual[0];
+    args.residual_row = tile.residual_row / GROUP_BYTES;
+    args.c = (float *)(void *)tile.c[0];
+    args.c_row = tile.c_row / GROUP_BYTES;
+    run->kernel->product(&args, at.rows, panels);
+    finish_tile(part, &tile, &at, residual);
+}
+
+// Rows times narrow panels; where there is one row, as many at a time as the kernel likes.
 static void run_narrow(struct part *part)
 {
-    assert(part->rows > 0 && part->rows <= MGX_NARROW_ROWS);
+    assert(part->rows > 0 && (part->plan->many || part->rows <= MGX_NARROW_ROWS));
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_narrow *form = &d->narrow;
-    const struct mgx_narrow_kernel *narrow = mgx_narrow_of(plan->kernel, d->isa);
-    const int cols = plan->kernel->cols, rows = (int)part->rows;
-    const int most = rows == 1 ? narrow->panels(form) : 1;
-    struct mgx_tile_args tile = {.taps = NULL};
-    struct scratch_tile scratch;
+    struct narrow_run run = {.kernel = mgx_narrow_of(plan->kernel, d->isa)};
+    const int cols = plan->kernel->cols, most = part->rows == 1 ? run.kernel->panels(form) : 1;
     struct mgx_narrow_args args = {.form = form,
                                    .panel_bytes = mgx_narrow_panel(form, cols),
                                    .a = (const float *)(const void *)part->a_block,
                                    .a_row = part->a_row / GROUP_BYTES};
-    mgx_output_clamp(&d->epilogue, &tile);
-    args.clamp = tile.clamp;
-    args.low = tile.low;
-    args.high = tile.high;
+    mgx_output_clamp(&d->epilogue, &run.tile);
+    args.clamp = run.tile.clamp;
+    args.low = run.tile.low;
+    args.high = run.tile.high;
     if (form->kind == MGX_NARROW_BLOCKS)
-        set_narrow_rows(part, narrow, &args);
+        set_narrow_rows(part, run.kernel, &args);
+    const int step = args.bytes ? plan->many : MGX_NARROW_ROWS;
     for (int64_t p = part->p_begin; p < part->p_end;) {
         args.width = mgx_panel_width(plan->kernel, d->n, p);
         const int panels =
             most == 2 && p + 1 < part->p_end && mgx_panel_width(plan->kernel, d->n, p + 1) == cols
                 ? 2
                 : 1;
-        struct place at = {.row = part->row, .col = p * cols, .rows = rows};
-        at.cols = (int)mgx_min_i64(d->n - at.col, panels * cols);
-        const char *residual = set_rows(part, &at, &tile, &scratch);
         args.panel = part->b + p * args.panel_bytes;
+        struct place at = {.col = p * cols};
+        at.cols = args.cols = (int)mgx_min_i64(d->n - at.col, panels * cols);
         args.bias = part->args->bias ? part->args->bias + at.col : NULL;
-        args.residual = (const float *)(const void *)tile.residual[0];
-        args.residual_row = tile.residual_row / GROUP_BYTES;
-        args.c = (float *)(void *)tile.c[0];
-        args.c_row = tile.c_row / GROUP_BYTES;
-        args.cols = at.cols;
-        narrow->product(&args, rows, panels);
-        finish_tile(part, &tile, &at, residual);
+        for (int64_t r = 0; r < part->rows; r += step) {
+            at.row = part->row + r;
+            at.rows = (int)mgx_min_i64(part->rows - r, step);
+            multiply_narrow(part, &run, panels, at, &args);
+        }
         p += panels;
     }
 }
@@ -640,8 +674,7 @@ static void set_scratch(struct part *part)
     char *own = (char *)part->args->workspace + plan->thread_workspace * (size_t)part->thread;
     const int64_t rows = plan->block_depth + plan->kernel->starts;
     size_t b = mgx_gemm_makes_panels(plan) ? (size_t)(plan->kernel->cols * rows * GROUP_BYTES) : 0;
-    if (mgx_gemm_is_narrow(plan) && b < mgx_narrow_scratch(&plan->desc.narrow))
-        b = mgx_narrow_scratch(&plan->desc.narrow);
+    b = mgx_gemm_narrow_room(plan, b);
     part->b_copy = own;
     if (!mgx_gemm_copies_a(plan))
         return;

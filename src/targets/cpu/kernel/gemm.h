@@ -74,6 +74,7 @@ struct mgx_gemm_plan {
     int64_t units;                   // the product: rectangles of the output
     int tasks;                       // runs of units, dealt to threads
     int64_t groups;                  // of 32 bits along the depth
+    int many;                        // rows that narrow panels are multiplied by at once; 0: few
     int64_t panel_chunks;            // of the largest panel, where there are such (chunk.h)
     int64_t block_rows, block_depth; // depth in groups
     int64_t copy_row, copy_bytes;    // of a block of A that is copied

@@ -19,6 +19,7 @@ enum {
     ALIAS_BYTES = 4096,           // addresses this far apart meet in a set of the L1 cache
     L1_WAYS = 8,                  // of which this many fit
     MAX_HELD_BYTES = 4 << 20,     // of a thread's copy of A
+    MAX_WHOLE_BYTES = 1536 << 10, // of many rows of A as whole numbers
 };
 
 static bool counts_fit(const struct mgx_gemm_desc *d, int64_t *batches)
@@ -68,7 +69,7 @@ static bool all_floats(const struct mgx_gemm_desc *d)
 static enum mgx_gemm_method choose_method(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    if (mgx_gemm_is_narrow(plan) && d->m <= MGX_NARROW_ROWS)
+    if (mgx_gemm_is_narrow(plan) && (d->m <= MGX_NARROW_ROWS || plan->many))
         return MGX_GEMM_NARROW;
     if (d->packed || d->m > FEW_ROWS || !all_floats(d) || plan->kernel->type != MGX_KERNEL_F32)
         return MGX_GEMM_PANELS;
@@ -131,11 +132,25 @@ static double moved_values(const struct mgx_gemm_plan *plan)
     return rows * b + 3 * 2 * (depths - 1) * m * n;
 }
 
+// Rows whose whole numbers are held while narrow panels pass; all of the depth.
+static void block_narrow(struct mgx_gemm_plan *plan)
+{
+    const int64_t row =
+        (int64_t)mgx_narrow_scratch(&plan->desc.narrow, 1, mgx_gemm_takes_bytes(plan));
+    const int64_t most = MAX_WHOLE_BYTES / mgx_max_i64(row, 1), many = plan->many;
+    plan->block_depth = plan->groups;
+    plan->block_rows = many ? mgx_max_i64(most / many, 1) * many : MGX_NARROW_ROWS;
+}
+
 // The cut that moves least. It depends on the sizes alone, never on the threads: sums are rounded
 // once more for every block of depth.
 static void choose_blocks(struct mgx_gemm_plan *plan)
 {
     enum { MAX_CUTS = 16 };
+    if (plan->method == MGX_GEMM_NARROW) {
+        block_narrow(plan);
+        return;
+    }
     const int64_t longest = MAX_PANEL_BYTES / (plan->kernel->cols * GROUP_BYTES);
     const bool cuts = plan->desc.m > plan->kernel->rows && can_cut_depth(plan);
     const int64_t least = cuts ? mgx_max_i64(mgx_ceil_div(plan->groups, longest), 1) : 1;
@@ -196,8 +211,7 @@ static bool workspace_fits(struct mgx_gemm_plan *plan)
         !mgx_mul_size((size_t)plan->kernel->cols,
                       row + (size_t)(plan->kernel->starts * GROUP_BYTES), &b))
         return false;
-    if (mgx_gemm_is_narrow(plan) && b < mgx_narrow_scratch(&plan->desc.narrow))
-        b = mgx_narrow_scratch(&plan->desc.narrow);
+    b = mgx_gemm_narrow_room(plan, b);
     plan->thread_workspace = mgx_align64(a) + mgx_align64(b);
     return true;
 }
@@ -315,6 +329,8 @@ enum mgx_status mgx_gemm_plan_init(struct mgx_gemm_plan *plan, const struct mgx_
         !mgx_mul_size(mgx_gemm_packed_step(plan), (size_t)packed_count(d), &bytes))
         return mgx_fail(diag, MGX_LIMIT, "matrix sizes %lld x %lld x %lld do not fit",
                         (long long)d->m, (long long)d->n, (long long)d->k);
+    if (mgx_gemm_is_narrow(plan) && d->m > MGX_NARROW_ROWS)
+        plan->many = mgx_narrow_of(plan->kernel, d->isa)->many(&d->narrow);
     plan->batches = (int)batches;
     plan->packed_bytes = d->packed ? bytes : 0;
     if (!d->m || !d->n)

@@ -36,6 +36,23 @@ static inline bool mgx_gemm_makes_panels(const struct mgx_gemm_plan *plan)
     return !plan->desc.packed || mgx_gemm_is_narrow(plan);
 }
 
+// Whether rows of A become bytes for narrow panels.
+static inline bool mgx_gemm_takes_bytes(const struct mgx_gemm_plan *plan)
+{
+    return plan->many && plan->desc.narrow.bytes;
+}
+
+// Room of a thread for a panel, or in its place for rows of A as narrow panels are multiplied by.
+static inline size_t mgx_gemm_narrow_room(const struct mgx_gemm_plan *plan, size_t panel)
+{
+    if (plan->method != MGX_GEMM_NARROW)
+        return panel;
+    const int64_t rows = mgx_min_i64(plan->block_rows, plan->desc.m);
+    const int64_t all = plan->many ? mgx_ceil_div(rows, plan->many) * plan->many : rows;
+    const size_t own = mgx_narrow_scratch(&plan->desc.narrow, all, mgx_gemm_takes_bytes(plan));
+    return own > panel ? own : panel;
+}
+
 // From one panel of packed B to the next, in bytes; the last may be narrower.
 static inline int64_t mgx_gemm_panel_step(const struct mgx_gemm_plan *plan)
 {

@@ -48,16 +48,16 @@ void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel
 
 // --- A as whole numbers ---
 
-int64_t mgx_narrow_pairs(const struct mgx_narrow *form)
+int64_t mgx_narrow_pairs(const struct mgx_narrow *form, bool bytes)
 {
-    return (form->depth + 15) / 16 * 8;
+    return (form->depth + 15) / 16 * (bytes ? 4 : 8);
 }
 
-size_t mgx_narrow_scratch(const struct mgx_narrow *form)
+size_t mgx_narrow_scratch(const struct mgx_narrow *form, int64_t rows, bool bytes)
 {
     const int64_t sums = 2 * mgx_narrow_blocks(form);
     return form->kind == MGX_NARROW_BLOCKS
-               ? 4 * MGX_NARROW_ROWS * (size_t)(sums + mgx_narrow_pairs(form))
+               ? 4 * (size_t)rows * (size_t)(sums + mgx_narrow_pairs(form, bytes))
                : 0;
 }
 
@@ -94,9 +94,12 @@ static int64_t pair_up(const float *a, int64_t count, float up, int half, int16_
     return sum;
 }
 
-bool mgx_narrow_whole(const struct mgx_narrow *form, const float *a, int32_t *pairs, float *sums)
+bool mgx_narrow_whole(const struct mgx_narrow *form, const float *a, bool bytes, int32_t *pairs,
+                      float *sums)
 {
-    memset(pairs, 0, (size_t)mgx_narrow_pairs(form) * sizeof *pairs);
+    assert(!bytes);
+    (void)bytes;
+    memset(pairs, 0, (size_t)mgx_narrow_pairs(form, false) * sizeof *pairs);
     for (int64_t k = 0; k < form->depth; k += form->block, sums += 2) {
         const int64_t count = mgx_min_i64(form->block, form->depth - k);
         const float most = largest(a + k, count);

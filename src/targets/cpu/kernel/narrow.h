@@ -21,6 +21,10 @@
 // an error of at most 2^-16 of the largest value of a block for each of its values. Where a machine
 // multiplies fours of bytes at once (VNNI), a whole number is two bytes (narrow_whole.h): half the
 // instructions again. Rows with infinities or NaN are left as they are.
+//
+// Such a machine multiplies many rows so as well, which saves the unpacking and takes half the time of
+// floats. Where `bytes` allows it too, many rows become bytes alone: half of that time again, and an
+// error of at most 2^-8 of the largest value of a block for each of its values.
 #pragma once
 
 #include <assert.h>
@@ -29,7 +33,9 @@
 
 enum mgx_narrow_kind { MGX_NARROW_NONE, MGX_NARROW_F16, MGX_NARROW_BF16, MGX_NARROW_BLOCKS };
 
-enum { MGX_NARROW_ROWS = 4 }; // most that `product` takes at once
+enum { MGX_NARROW_ROWS = 4 };    // that count as few; `product` takes no more at once but of bytes
+enum { MGX_NARROW_MANY = 8 };    // ... of which it takes as many as this
+enum { MGX_NARROW_BYTES = 256 }; // whose sum is a word still
 
 struct mgx_narrow {
     enum mgx_narrow_kind kind;
@@ -37,7 +43,8 @@ struct mgx_narrow {
     int64_t block; // k per scale: whole words
     bool zeros;    // there are zero points
     int64_t depth; // k
-    bool fast;     // few rows may become whole numbers
+    bool fast;     // rows of A may become whole numbers
+    bool bytes;    // many of them may become bytes: blocks of MGX_NARROW_BYTES at most
 };
 
 // Few rows times one panel, or one row times as many as the kernel says.
@@ -54,6 +61,7 @@ struct mgx_narrow_args {
     int64_t sums_row;             // floats
     const int32_t *pairs;         // as `whole` makes them; NULL: A as it is
     int64_t pairs_row;            // pairs
+    bool bytes;                   // pairs are those, and sums beside them, of `many` rows
     const float *bias, *residual; // at the first column; NULL: none
     int64_t residual_row;         // floats
     float *c;
@@ -69,10 +77,15 @@ struct mgx_narrow_kernel {
     // Panels that one row is best multiplied by at once: 1 or 2.
     int (*panels)(const struct mgx_narrow *form);
     void (*product)(const struct mgx_narrow_args *args, int rows, int panels);
+    // How many rows `product` is best given at once where there are many; 0: many rows are better
+    // multiplied as floats.
+    int (*many)(const struct mgx_narrow *form);
     // out[b] = sum of a over block b.
     void (*sums)(const float *a, int64_t depth, int64_t block, float *out);
-    // mgx_narrow_whole, as this kernel multiplies it.
-    bool (*whole)(const struct mgx_narrow *form, const float *a, int32_t *pairs, float *sums);
+    // mgx_narrow_whole, as this kernel multiplies it; or as bytes, where it has a `many` for them. Rows
+    // of `many` lie together then, a word and two sums of each side by side: this row's are the first.
+    bool (*whole)(const struct mgx_narrow *form, const float *a, bool bytes, int32_t *pairs,
+                  float *sums);
     // Floats of k .. k + depth of one panel; k is a multiple of 4.
     void (*unpack)(const struct mgx_narrow *form, const char *panel, int width, int64_t k,
                    int64_t depth, float *to);
@@ -138,13 +151,14 @@ static inline int64_t mgx_narrow_panel(const struct mgx_narrow *form, int width)
 bool mgx_narrow_bytes(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
                       int64_t n, size_t *out);
 
-// Bytes for the sums and pairs of MGX_NARROW_ROWS rows of A.
-size_t mgx_narrow_scratch(const struct mgx_narrow *form);
-// Pairs that a row has.
-int64_t mgx_narrow_pairs(const struct mgx_narrow *form);
+// Bytes for the sums and pairs of `rows` rows of A.
+size_t mgx_narrow_scratch(const struct mgx_narrow *form, int64_t rows, bool bytes);
+// Pairs that a row has; words, of a row of bytes.
+int64_t mgx_narrow_pairs(const struct mgx_narrow *form, bool bytes);
 // A row of A as whole numbers: pairs of k and k + per / 2 of a word's numbers side by side, and
 // sums and factors as mgx_narrow_args has them. False where a value is not finite, or all are tiny.
-bool mgx_narrow_whole(const struct mgx_narrow *form, const float *a, int32_t *pairs, float *sums);
+bool mgx_narrow_whole(const struct mgx_narrow *form, const float *a, bool bytes, int32_t *pairs,
+                      float *sums);
 
 // Packs rows k .. k + depth of floats that 16 bits hold, all panels. Strides in floats.
 void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,

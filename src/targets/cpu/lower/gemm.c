@@ -421,6 +421,8 @@ static bool find_blocks(const struct mgx_plan_offer *c, struct gemm *g,
                                     .depth = d->k,
                                     .fast = cpu_offered(c)->fast_math &&
                                             ((1 << bits) - 1) * INT64_C(32767) * block < INT32_MAX};
+    d->narrow.bytes =
+        d->narrow.fast && block <= MGX_NARROW_BYTES && mgx_ins_int(weights, "accuracy_level") == 4;
     return true;
 }
 
@@ -498,10 +500,11 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gemm *
 {
     static const char *const kinds[] = {"", ", half weights", ", bf16 weights", ", packed weights"};
     const enum mgx_narrow_kind kind = g->plan.desc.narrow.kind;
+    const bool bytes = g->plan.many && g->plan.desc.narrow.bytes;
     if (!tuned && !kind)
         return g->plan.kernel->base.name;
-    return mgx_arena_printf(c->arena, "%s%s%s", g->plan.kernel->base.name, kinds[kind],
-                            tuned ? ", tuned" : "");
+    return mgx_arena_printf(c->arena, "%s%s%s%s", g->plan.kernel->base.name, kinds[kind],
+                            bytes ? " times bytes" : "", tuned ? ", tuned" : "");
 }
 
 static bool suits(struct mgx_plan_offer *c, const struct gemm *g)

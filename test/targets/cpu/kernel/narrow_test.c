@@ -27,6 +27,7 @@ static struct mgx_narrow random_form(struct rng *r, int64_t k)
         f.block = rng_below(r, 2) ? 16 << rng_below(r, 5) : (1 + rng_below(r, 20)) * 32 / f.bits;
         f.zeros = rng_below(r, 2);
         f.fast = rng_below(r, 2);
+        f.bytes = f.fast && f.block <= MGX_NARROW_BYTES && rng_below(r, 2);
     }
     return f;
 }
@@ -82,13 +83,14 @@ static double largest(const struct problem *p, int64_t row, int64_t k)
 
 // The answer and how far from it a result may be. Sums over blocks are of q, which is up to
 // 2^bits times what is left when the zero point is taken off: their roundings count. Whole numbers
-// are within 2^-16 of the largest of their block, each times its weight.
+// are within 2^-16 of the largest of their block, bytes within 2^-8, each times its weight.
 static void solve(struct problem *p)
 {
     const struct mgx_gemm_desc *d = &p->desc;
     const struct mgx_narrow *f = &d->narrow;
     const struct mgx_epilogue *e = &d->epilogue;
     const int64_t blocks = mgx_narrow_blocks(f);
+    const double near = f->bytes && d->m > MGX_NARROW_ROWS ? 0x1p-8 : 0x1p-16;
     for (int64_t at = 0; at < d->m * d->n; at++) {
         const int64_t i = at / d->n, j = at % d->n;
         double sum = p->use_bias ? p->bias.data[j] : 0, size = fabs(sum), whole = 0, most = 0;
@@ -100,8 +102,8 @@ static void solve(struct problem *p)
             if (f->fast && k % f->block == 0)
                 most = largest(p, i, k);
             if (f->fast)
-                whole += 1.01 * 0x1p-16 * most *
-                         fabs((double)p->weights.data[k * d->b_row + j * d->b_col]);
+                whole +=
+                    1.01 * near * most * fabs((double)p->weights.data[k * d->b_row + j * d->b_col]);
             if (f->kind == MGX_NARROW_BLOCKS)
                 size += fabs(a * (1 << f->bits) * p->scale.data[j * blocks + k / f->block]);
         }
@@ -261,22 +263,27 @@ CASE(long_depth_is_cut)
 // Of one number among zeros, wherever it stands: not finite, or so small that its factor is none.
 CASE(some_rows_stay_floats)
 {
-    enum { DEPTH = 70 };
+    enum { DEPTH = 70, MANY = MGX_NARROW_MANY };
     const float odd[] = {INFINITY, -INFINITY, NAN, 0x1p-101f}, usual[] = {0, 1, -3e38f, 0x1p-99f};
-    const struct mgx_narrow form = {
-        .kind = MGX_NARROW_BLOCKS, .bits = 4, .block = 32, .depth = DEPTH, .fast = true};
-    struct buffer a = buffer_new(DEPTH), sums = buffer_new(2 * mgx_narrow_blocks(&form)),
-                  pairs = buffer_new(mgx_narrow_pairs(&form));
+    const struct mgx_narrow form = {.kind = MGX_NARROW_BLOCKS,
+                                    .bits = 4,
+                                    .block = 32,
+                                    .depth = DEPTH,
+                                    .fast = true,
+                                    .bytes = true};
+    struct buffer a = buffer_new(DEPTH), sums = buffer_new(2 * MANY * mgx_narrow_blocks(&form)),
+                  pairs = buffer_new(MANY * mgx_narrow_pairs(&form, true));
     memset(a.data, 0, DEPTH * sizeof *a.data);
     EACH_ISA(isa)
-    for (int i = 0; i < 4 * DEPTH; i++) {
+    for (int i = 0; i < 8 * DEPTH; i++) {
         const struct mgx_narrow_kernel *kernel = mgx_narrow_kernel(isa);
+        const bool bytes = i >= 4 * DEPTH && kernel->many(&form);
         int32_t *to = (int32_t *)(void *)pairs.data;
-        a.data[i / 4] = odd[i % 4];
-        CHECK(!kernel->whole(&form, a.data, to, sums.data));
-        a.data[i / 4] = usual[i % 4];
-        CHECK(kernel->whole(&form, a.data, to, sums.data));
-        a.data[i / 4] = 0;
+        a.data[i / 4 % DEPTH] = odd[i % 4];
+        CHECK(!kernel->whole(&form, a.data, bytes, to, sums.data));
+        a.data[i / 4 % DEPTH] = usual[i % 4];
+        CHECK(kernel->whole(&form, a.data, bytes, to, sums.data));
+        a.data[i / 4 % DEPTH] = 0;
     }
     CHECK(buffer_intact(a) && buffer_intact(sums) && buffer_intact(pairs));
     buffer_free(a);
@@ -379,7 +386,12 @@ static const struct {
                    {"4 bits, 128, fast", {MGX_NARROW_BLOCKS, 4, 128, false, 0, true}},
                    {"4, 128, zeros, fast", {MGX_NARROW_BLOCKS, 4, 128, true, 0, true}},
                    {"2 bits, 64", {MGX_NARROW_BLOCKS, 2, 64, false, 0, false}},
-                   {"2 bits, 64, fast", {MGX_NARROW_BLOCKS, 2, 64, false, 0, true}}};
+                   {"2 bits, 64, fast", {MGX_NARROW_BLOCKS, 2, 64, false, 0, true}},
+                   {"8 bits, 32, bytes", {MGX_NARROW_BLOCKS, 8, 32, false, 0, true, true}},
+                   {"4 bits, 32, bytes", {MGX_NARROW_BLOCKS, 4, 32, false, 0, true, true}},
+                   {"4, 32, zeros, bytes", {MGX_NARROW_BLOCKS, 4, 32, true, 0, true, true}},
+                   {"4, 128, zeros, bytes", {MGX_NARROW_BLOCKS, 4, 128, true, 0, true, true}},
+                   {"2 bits, 64, bytes", {MGX_NARROW_BLOCKS, 2, 64, false, 0, true, true}}};
 
 static void bench_form(const char *name, const struct mgx_narrow *form, int rows,
                        struct stream *stream)
