@@ -171,7 +171,7 @@ misuse: venv
 	@tool/misuse.sh build-misuse $(PYTHON) $(SEQUENCES)
 
 # Assertions, the plan's certificate and its witness are in builds without NDEBUG alone.
-DEBUG_TESTS := ^(ir/|plan/|format/|far/|op/cases|pass/cases|quant/random|targets/sizes|targets/cpu/(cpu|random)|targets/cpu/lower/(norm|pooling|rnn|epilogue|quantized)|targets/cpu/kernel/gemm$$|api/(run|mxr|file)|onnx/(graph|form|loop|tensor|defer|hostile))
+DEBUG_TESTS := ^(ir/|plan/|format/|far/|op/cases|pass/cases|quant/random|targets/sizes|targets/cpu/(cpu|random)|targets/cpu/lower/(norm|pooling|rnn|epilogue|quantized)|targets/cpu/kernel/product/gemm$$|api/(run|mxr|file)|onnx/(graph|form|loop|tensor|defer|hostile))
 debug:
 	@echo "== building into build-debug/ (assertions), and running the tests that reach most of them"
 	@$(call CONFIGURE,build-debug,-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DMGX_WERROR=OFF -DMGX_PYTHON=$(abspath $(PYTHON)))

@@ -10,7 +10,7 @@ accuracy levels 0 and 4 (0 takes minutes with 8 bits: level 4 alone there). A pr
 of sixty by the wall's clock; the least of all rounds is printed, and the gigabytes of the file that ours reads in a second.
 First results are compared: ours without fast_math agrees with level 0 to rounding, or the script ends.
 
-What memory gives is printed by build/test/test-targets-cpu-kernel-narrow --bench ROWS THREADS.
+What memory gives is printed by build/test/test-targets-cpu-kernel-tile-narrow --bench ROWS THREADS.
 """
 import argparse
 import os

@@ -61,7 +61,7 @@ unset(CMAKE_REQUIRED_FLAGS)
 # --- what there is, and how it is compiled ---
 execute_process(COMMAND ${MGX_KERNEL_SCRIPT} list ${CMAKE_SOURCE_DIR}/src ${MGX_GEN} ${features}
                 COMMAND_ERROR_IS_FATAL ANY)
-file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/targets/cpu/kernel/*.[ch])
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/targets/cpu/kernel/*/*.[ch])
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MGX_KERNEL_SCRIPT}
              ${CMAKE_SOURCE_DIR}/src/targets/cpu/machine/isa.h)
 foreach(source IN LISTS sources) # what states a set may state another one

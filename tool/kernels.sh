@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Finds the CPU's kernels and what each needs: the folder is the list, and the set that a kernel states decides how it is
+# Finds the CPU's kernels and what each needs: the folders are the list, and the set that a kernel states decides how it is
 # compiled.
 #   kernels.sh features SRC CPU          one line per feature of the processors X86 or ARM: "AVX2 -mavx2"
 #   kernels.sh list SRC OUT FEATURE...   with the features that processor and compiler have, writes
@@ -84,7 +84,7 @@ LC_ALL=C awk -v have=" $* " '
     }
     match($0, /\.needs = [A-Z0-9_()| ]+/) { needs[objects] = substr($0, RSTART + 9, RLENGTH - 9) }
     END { if (!failed) finish() }
-' "$table" $(grep -lE '^KERNEL_FOR\(' "$folder"/*.h) "$folder"/*__*.c > "$out/kernels.all" || exit 1
+' "$table" $(grep -lE '^KERNEL_FOR\(' "$folder"/*/*.h) "$folder"/*/*__*.c > "$out/kernels.all" || exit 1
 LC_ALL=C sort -r -o "$out/kernels.all" "$out/kernels.all"
 
 made=
@@ -96,7 +96,7 @@ while IFS='|' read -r key state file end kind object needs set; do
 // Made by tool/kernels.sh.
 #define KERNEL_SET $end
 #define KERNEL_NEEDS $set
-#include "targets/cpu/kernel/$stem.h"
+#include "${file#"$src"/}"
 TEXT
 done < "$out/kernels.all"
 for old in "$out"/kernel/*.c; do

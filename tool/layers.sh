@@ -47,7 +47,18 @@ for target in src/targets/*/; do
 done
 # Inside the CPU target: machine < kernel < lower. (Kernels may look at the machine, not at what offers them.)
 grep -nE '^ *# *include "targets/cpu/(kernel|lower)/' src/targets/cpu/machine/* >> /tmp/layers.$$ || :
-grep -nE '^ *# *include "(targets/cpu/lower|plan)/' src/targets/cpu/kernel/* >> /tmp/layers.$$ || :
+grep -rnE '^ *# *include "(targets/cpu/lower|plan)/' src/targets/cpu/kernel >> /tmp/layers.$$ || :
+# Inside its kernels: what lies in no room < vector < move < end < rows < tile < product < image.
+below=
+for room in vector move end rows tile product image; do
+    below="$below|$room/"
+    grep -rnE '^ *# *include "targets/cpu/kernel/[a-z0-9_]+/' "src/targets/cpu/kernel/$room" |
+        grep -vE "\"targets/cpu/kernel/(${below#|})" >> /tmp/layers.$$ || :
+done
+grep -nE '^ *# *include "targets/cpu/kernel/[a-z0-9_]+/' src/targets/cpu/kernel/*.[ch] >> /tmp/layers.$$ || :
+for room in src/targets/cpu/kernel/*/; do
+    case "|$below|" in *"|$(basename "$room")/|"*) ;; *) echo "$room: a room without a place in the order" >> /tmp/layers.$$ ;; esac
+done
 grep -rnE '^ *# *include "' driver python 2>/dev/null | grep -vE '"(migraphx/|[a-z0-9_]+\.(h|inc)")' >> /tmp/layers.$$ || :
 if [ -s /tmp/layers.$$ ]; then
     cat /tmp/layers.$$

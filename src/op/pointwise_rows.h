@@ -7,8 +7,8 @@
 //     MGX_PW_<name>                          op/pointwise.h
 //     mgx_op_<name>, reference and meaning   op/pointwise.c
 //     text for code generators               op/source.h
-//     loops over floats on the CPU           targets/cpu/kernel/f32_block.h
-//     loops over integers and doubles        targets/cpu/kernel/x_typed.h
+//     loops over floats on the CPU           targets/cpu/kernel/rows/f32_block.h
+//     loops over integers and doubles        targets/cpu/kernel/rows/x_typed.h
 //
 //     PRELUDE(functions)                              C functions that the texts call
 //     ROW_REAL(name, n, real)                         integers are computed in double, converted

@@ -2,8 +2,8 @@
 // Wrong kernels: without vector instructions pooling forgets one channel in eight, and the
 // normalisation of long rows one value. Linked over the right ones into a library of its own, which
 // a test lets the driver verify.
-#include "targets/cpu/kernel/pool.h"
-#include "targets/cpu/kernel/rows.h"
+#include "targets/cpu/kernel/image/pool.h"
+#include "targets/cpu/kernel/rows/rows.h"
 
 // Names that the linker makes (--wrap).
 extern const struct mgx_pool_kernel __real_mgx_f32_pool__generic, __wrap_mgx_f32_pool__generic;

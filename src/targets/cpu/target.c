@@ -6,7 +6,7 @@
 #include "plan/contest.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
-#include "targets/cpu/kernel/tile.h"
+#include "targets/cpu/kernel/tile/tile.h"
 #include "targets/cpu/lower/lower.h"
 #include "targets/cpu/machine/cpus.h"
 #include "targets/target.h"

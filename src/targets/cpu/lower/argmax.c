@@ -9,7 +9,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/kernel/arg.h"
+#include "targets/cpu/kernel/rows/arg.h"
 #include "targets/cpu/lower/lower.h"
 
 struct arg {

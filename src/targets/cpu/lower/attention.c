@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// group[tag=attention]: dot(softmax(f(dot(q, k))), v) on the kernel of kernel/attention.h.
+// group[tag=attention]: dot(softmax(f(dot(q, k))), v) on the kernel of kernel/product/attention.h.
 //
 //     f                                    becomes
 //     scores * c / d + mask, as spelled    scale and mask of the kernel
@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "pass/engine/region.h"
-#include "targets/cpu/kernel/attention.h"
+#include "targets/cpu/kernel/product/attention.h"
 #include "targets/cpu/kernel/split.h"
 #include "targets/cpu/lower/body.h"
 

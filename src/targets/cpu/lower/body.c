@@ -12,7 +12,7 @@
 #include "base/half.h"
 #include "op/op.h"
 #include "op/pointwise.h"
-#include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/kernel/move/convert.h"
 
 static bool is_byte(enum mgx_type type)
 {

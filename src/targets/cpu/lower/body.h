@@ -2,8 +2,8 @@
 // From a body of scalar operators to a block program.
 #pragma once
 
-#include "targets/cpu/kernel/block.h"
-#include "targets/cpu/kernel/tile.h"
+#include "targets/cpu/kernel/rows/block.h"
+#include "targets/cpu/kernel/tile/tile.h"
 #include "targets/cpu/lower/lower.h"
 
 // What a body takes and gives, next to its program. Bool comes and goes as bytes, converted at the

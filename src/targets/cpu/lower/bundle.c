@@ -11,7 +11,7 @@
 
 #include "op/op.h"
 #include "plan/context.h"
-#include "targets/cpu/kernel/byte_range.h"
+#include "targets/cpu/kernel/rows/byte_range.h"
 #include "targets/cpu/lower/total.h"
 
 struct factor {

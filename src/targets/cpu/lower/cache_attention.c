@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// cache_attention of floats on the kernel of kernel/cached.h.
+// cache_attention of floats on the kernel of kernel/product/cached.h.
 //
 // Queries, caches and results lie anyhow but for contiguous heads, so that a cache with room behind
 // its lines and a piece of a wider product are read where they are.
 #include "base/size.h"
 #include "op/op.h"
 #include "op/rule/cache.h"
-#include "targets/cpu/kernel/cached.h"
+#include "targets/cpu/kernel/product/cached.h"
 #include "targets/cpu/lower/lower.h"
 
 enum { Q, K, V, ENDS, MORE };

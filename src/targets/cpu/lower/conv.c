@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // convolution, quant_convolution and convolution_backwards, alone or with their epilogue, on the kernels of
-// kernel/conv.h.
+// kernel/image/conv.h.
 //
 // Activations are channels last by strides; weights are packed once for the method the plan chose.
 // An input in another order is read as it is where the kernels can, so the first layer needs no
@@ -12,7 +12,7 @@
 #include "op/op.h"
 #include "pass/engine/region.h"
 #include "plan/layout.h"
-#include "targets/cpu/kernel/conv.h"
+#include "targets/cpu/kernel/image/conv.h"
 #include "targets/cpu/lower/integer.h"
 #include "targets/cpu/lower/trial.h"
 

@@ -5,14 +5,14 @@
 // Axes that are contiguous on both sides are merged first, so a slice of a concat becomes a few
 // long memcpys. What remains is either runs (both sides step 1), or a transposition of two axes,
 // done in blocks so that both sides are read and written a cache line at a time: 32-bit elements in
-// registers (kernel/transpose.h), others 16 x 16.
+// registers (kernel/move/transpose.h), others 16 x 16.
 #include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "op/op.h"
 #include "plan/layout.h"
-#include "targets/cpu/kernel/transpose.h"
+#include "targets/cpu/kernel/move/transpose.h"
 #include "targets/cpu/lower/lower.h"
 
 enum { TILE = 16, PARALLEL_BYTES = 1 << 16 };

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "op/op.h"
-#include "targets/cpu/kernel/convert.h"
-#include "targets/cpu/kernel/copy_rows.h"
+#include "targets/cpu/kernel/move/convert.h"
+#include "targets/cpu/kernel/product/copy_rows.h"
 
 static bool match_simple(struct cpu_match *m)
 {

@@ -10,7 +10,7 @@
 // The body of a convolution may begin with a product: main(x * factor[channel], w).
 #pragma once
 
-#include "targets/cpu/kernel/epilogue.h"
+#include "targets/cpu/kernel/end/epilogue.h"
 #include "targets/cpu/lower/body.h"
 
 enum { CPU_EPILOGUE_INPUTS = 12, CPU_EPILOGUE_AXES = 6 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Epilogues of integer products that end in bytes, or were bytes on their way; see epilogue.h and
-// kernel/requant.h.
+// kernel/end/requant.h.
 //
 //     q(value)                                       one step to bytes
 //     q(act(dq(f(q(value))) + dq(residual)))         the same with a residual of bytes

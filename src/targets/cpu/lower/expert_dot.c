@@ -11,7 +11,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/kernel/product/gemm.h"
 #include "targets/cpu/lower/body.h"
 #include "targets/cpu/lower/lower.h"
 

@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "plan/join.h"
-#include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/kernel/product/gemm.h"
 #include "targets/cpu/kernel/split.h"
 #include "targets/cpu/lower/integer.h"
 #include "targets/cpu/lower/trial.h"

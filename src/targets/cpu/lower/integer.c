@@ -7,8 +7,8 @@
 
 #include "base/size.h"
 #include "plan/join.h"
-#include "targets/cpu/kernel/byte_range.h"
-#include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/kernel/move/convert.h"
+#include "targets/cpu/kernel/rows/byte_range.h"
 #include "targets/cpu/lower/lower.h"
 
 enum {

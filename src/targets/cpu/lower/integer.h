@@ -9,7 +9,7 @@
 // before each run, n products.
 #pragma once
 
-#include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/kernel/product/gemm.h"
 #include "targets/cpu/lower/epilogue.h"
 
 struct cpu_integer {

@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "plan/kernel.h"
 #include "plan/plan.h"
-#include "targets/cpu/kernel/ahead.h"
+#include "targets/cpu/kernel/product/ahead.h"
 #include "targets/cpu/machine/machine.h"
 
 static inline const struct cpu_machine *cpu_offered(const struct mgx_plan_offer *c)

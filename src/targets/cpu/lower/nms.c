@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nonmaxsuppression of floats: candidates sorted by radix, each held against the selected ones a
-// vector at a time (kernel/boxes.h): all of them, or of many candidates those near it (nms_grid.h).
+// vector at a time (kernel/image/boxes.h): all of them, or of many candidates those near it (nms_grid.h).
 //
 // Arithmetic is that of the reference, operation by operation, so both select the same boxes. Cost:
 // candidates times selected boxes, 16 of them in a few cycles; of a grid, times those of some cells.
@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
-#include "targets/cpu/kernel/boxes.h"
+#include "targets/cpu/kernel/image/boxes.h"
 #include "targets/cpu/lower/lower.h"
 #include "targets/cpu/lower/nms_grid.h"
 #include "targets/cpu/lower/order.h"

@@ -2,7 +2,7 @@
 // Selected boxes by where they lie; nms_grid.c.
 #pragma once
 
-#include "targets/cpu/kernel/boxes.h"
+#include "targets/cpu/kernel/image/boxes.h"
 
 struct cpu_nms_grid;
 

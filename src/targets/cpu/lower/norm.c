@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // group[tag=layer_norm] and group[tag=rms_norm]: rows over the last axes, on the kernels of
-// kernel/rows.h.
+// kernel/rows/rows.h.
 //
 // The body is known to the pass that made it: a mean and a centred value, or neither, a root of the
 // mean square plus epsilon, then perhaps a scale and a shift, and perhaps a rounding to bfloat16. What the kernel needs are x, epsilon,
@@ -9,8 +9,8 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/kernel/convert.h"
-#include "targets/cpu/kernel/rows.h"
+#include "targets/cpu/kernel/move/convert.h"
+#include "targets/cpu/kernel/rows/rows.h"
 #include "targets/cpu/lower/lower.h"
 
 struct norm {

@@ -16,8 +16,8 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/kernel/bytes.h"
-#include "targets/cpu/kernel/requant.h"
+#include "targets/cpu/kernel/end/requant.h"
+#include "targets/cpu/kernel/move/bytes.h"
 #include "targets/cpu/lower/body.h"
 #include "targets/cpu/lower/scaled.h"
 #include "targets/cpu/lower/table.h"

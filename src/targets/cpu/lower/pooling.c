@@ -6,8 +6,8 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/pool.h"
-#include "targets/cpu/kernel/byte_pool.h"
-#include "targets/cpu/kernel/pool.h"
+#include "targets/cpu/kernel/image/byte_pool.h"
+#include "targets/cpu/kernel/image/pool.h"
 #include "targets/cpu/lower/lower.h"
 
 enum { DIMS = 3 };

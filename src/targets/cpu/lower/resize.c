@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/resize.h"
-#include "targets/cpu/kernel/pool.h"
+#include "targets/cpu/kernel/image/pool.h"
 #include "targets/cpu/lower/lower.h"
 
 struct place {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // rnn, gru, lstm, quant_lstm, and of these two the last cells or all states, on the kernels of
-// kernel/rnn.h.
+// kernel/product/rnn.h.
 //
 // Weights, bias and peepholes must be constants, and what bytes stand for; activations sigmoid, tanh
 // and relu, with which exporters get by.
@@ -10,7 +10,7 @@
 #include "base/checksum.h"
 #include "op/lstm.h"
 #include "op/op.h"
-#include "targets/cpu/kernel/rnn.h"
+#include "targets/cpu/kernel/product/rnn.h"
 #include "targets/cpu/lower/integer.h"
 #include "targets/cpu/lower/lower.h"
 

@@ -10,7 +10,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/roi.h"
-#include "targets/cpu/kernel/taps.h"
+#include "targets/cpu/kernel/image/taps.h"
 #include "targets/cpu/lower/lower.h"
 
 enum { TAPS = 256 }; // four per sample

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// softmax, logsoftmax and reductions on the row kernels of kernel/rows.h.
+// softmax, logsoftmax and reductions on the row kernels of kernel/rows/rows.h.
 //
 // softmax runs along its axis where that is contiguous in memory, whichever axis that is. A
 // reduction over axes that lie innermost folds rows; one over axes that lie outside a contiguous
@@ -9,7 +9,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/kernel/rows.h"
+#include "targets/cpu/kernel/rows/rows.h"
 #include "targets/cpu/lower/lower.h"
 
 enum { PARALLEL = 1 << 14 };

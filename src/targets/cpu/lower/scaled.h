@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Bodies that are bytes times a factor, q(dq(x) * factor) or q((dq(x) - shift) * factor); see
-// kernel/byte_scale.h.
+// kernel/rows/byte_scale.h.
 #pragma once
 
-#include "targets/cpu/kernel/byte_scale.h"
+#include "targets/cpu/kernel/rows/byte_scale.h"
 #include "targets/cpu/lower/lower.h"
 
 struct cpu_scaled {

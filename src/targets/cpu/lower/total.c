@@ -12,8 +12,8 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "pass/engine/region.h"
-#include "targets/cpu/kernel/byte_range.h"
-#include "targets/cpu/kernel/rows.h"
+#include "targets/cpu/kernel/rows/byte_range.h"
+#include "targets/cpu/kernel/rows/rows.h"
 #include "targets/cpu/lower/body.h"
 #include "targets/cpu/lower/typed.h"
 

@@ -10,9 +10,9 @@
 #include "op/op.h"
 #include "op/pointwise.h"
 #include "op/rule/rule.h"
-#include "targets/cpu/kernel/block.h"
-#include "targets/cpu/kernel/convert.h"
-#include "targets/cpu/kernel/typed.h"
+#include "targets/cpu/kernel/move/convert.h"
+#include "targets/cpu/kernel/rows/block.h"
+#include "targets/cpu/kernel/rows/typed.h"
 
 enum { SLOTS = 40, LANE = 8 };
 

@@ -23,7 +23,7 @@ if(MGX_IS_X86 AND MGX_ASSEMBLES_TILES AND CMAKE_SYSTEM_NAME STREQUAL Linux)
   mgx_amx_test(emulator ${folder}/emulator_test.c)
   # Tests of kernels and of programs once more, for the set of AMX alone.
   if(MGX_COMPILES_AMX_TILE AND MGX_COMPILES_AMX_BF16 AND MGX_COMPILES_AMX_INT8)
-    foreach(name amx/kernels amx/model kernel/gemm kernel/conv kernel/attention kernel/chunk kernel/conv_feed lower/quantized lower/narrow random)
+    foreach(name amx/kernels amx/model kernel/product/gemm kernel/image/conv kernel/product/attention kernel/tile/chunk kernel/image/conv_feed lower/quantized lower/narrow random)
       get_filename_component(short ${name} NAME)
       mgx_amx_test(${short} ${folder}/machine.c ${folder}/../${name}_test.c)
       target_compile_definitions(test-targets-cpu-amx-${short} PRIVATE LEAST_ISA=MGX_ISA_AMX)

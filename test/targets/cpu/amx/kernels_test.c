@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "targets/cpu/amx/emulator.h"
-#include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/product/gemm.h"
 
 // --- memory that ends ---
 

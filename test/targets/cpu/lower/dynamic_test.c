@@ -10,8 +10,8 @@
 #include "op/op.h"
 #include "plan/blocks.h"
 #include "plan/choice.h"
-#include "targets/cpu/kernel/boxes.h"
-#include "targets/cpu/kernel/taps.h"
+#include "targets/cpu/kernel/image/boxes.h"
+#include "targets/cpu/kernel/image/taps.h"
 #include "targets/cpu/lower/lower.h"
 
 enum { ROUNDS = 60 };

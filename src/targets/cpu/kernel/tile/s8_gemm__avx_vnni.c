@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// s8 micro-kernels, AVX2 with vpdpbusd: fours of unsigned by signed bytes, sums in int32; the body is
+// tile_body.h. Strips end in registers.
+//
+//     four k     1 vpbroadcastd  2 vpdpbusd     for every row of 16 columns
+enum { ROWS = 6, HALF = 3, NV = 2 };
+#define INTEGER 1
+#define MAC(c, a, b) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b))
+
+#include "targets/cpu/kernel/tile/tile_body.h"
+
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+TILE(5)
+TILE(6)
+
+#include "targets/cpu/kernel/tile/s8_strip.h"
+
+const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx_vnni = {
+    .base = {"s8_gemm_6x16__avx_vnni", .needs = MGX_ISA_AVX_VNNI},
+    .type = MGX_KERNEL_S8,
+    .a_type = MGX_KERNEL_U8,
+    .b_type = MGX_KERNEL_S8,
+    .group = 4,
+    .integer = true,
+    .starts = true,
+    .rows = ROWS,
+    .half = HALF,
+    .cols = NV * VL,
+    .vector = VL,
+    .wide = {NULL, wide_1, wide_2, wide_3, wide_4, wide_5, wide_6},
+    .narrow = {NULL, narrow_1, narrow_2, narrow_3, narrow_4, narrow_5, narrow_6},
+    .strip = strip,
+    OF_FEW,
+    .pack_transposed = pack_transposed,
+};
