@@ -6,8 +6,8 @@
 // mgx_api_leave keeps the text for migraphx_get_last_error and translates the status.
 //
 // Modules and contexts are borrowed by nature: migraphx_module_t is the struct mgx_module itself,
-// and there is one migraphx_context_t, the host's. Handles hold no pointers into themselves, so they
-// move by assignment.
+// and there is one migraphx_context_t, the host's. Handles hold no pointers into themselves, so
+// they move by assignment.
 #pragma once
 
 #include <migraphx/extensions.h>
@@ -40,8 +40,8 @@ struct migraphx_shape {
 
 struct migraphx_argument {
     struct mgx_tensor value;
-    // A result with room to grow (plan/blocks.h) shows itself as row-major: the copy that is so, made
-    // when somebody asks for its address, and the value from then on, as it may be written to.
+    // A result with room to grow (plan/blocks.h) shows itself as row-major: the copy that is so,
+    // made when somebody asks for its address, and the value from then on, as it may be written to.
     _Atomic(struct mgx_tensor *) packed;
     struct migraphx_shape shape;       // the value's as a handle
     struct migraphx_argument *members; // of a tuple or sequence, made with the argument

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See checksum.h; the loops are in checksum_body.h. What was before has 8 lanes of 64 bits, which no
-// vector unit before AVX-512 multiplies.
+// See checksum.h; the loops are in checksum_body.h. What was before has 8 lanes of 64 bits, which
+// no vector unit before AVX-512 multiplies.
 #include "base/checksum_body.h"
 
 uint64_t mgx_checksum_plain(const void *data, size_t size)

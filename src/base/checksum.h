@@ -2,8 +2,8 @@
 // Checksums for files: 64 bits, the same on every machine.
 //
 // Holds: they tell damage, not forgery. A change inside one word (4 bytes; of mgx_checksum_old 8)
-// changes the sum for certain, other changes but for a chance of 2^-32 where they meet one lane, and
-// of 2^-64 where they meet many.
+// changes the sum for certain, other changes but for a chance of 2^-32 where they meet one lane,
+// and of 2^-64 where they meet many.
 // Cost: on Zen 3 a 30th of a nanosecond per byte of mgx_checksum in the cache with AVX2 (bytes from
 // memory take three times as long to come), an eighth without; a tenth of mgx_checksum_old.
 #pragma once

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The checksum with AVX2: the only function of this object, and only called where the machine has it.
+// The checksum with AVX2: the only function of this object, and only called where the machine has
+// it.
 #include "base/checksum_body.h"
 
 #if defined __x86_64__

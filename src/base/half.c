@@ -128,9 +128,9 @@ uint16_t mgx_half_from_double(double value)
     return (uint16_t)encode(&half_format, value, false);
 }
 
-// Normal halves: 112 leaves the exponent, and half a last place less one, one more where the kept one
-// is odd, carries into it. Subnormal ones: added to 0.5 a float's last places are those of halves, and
-// the addition rounds. From 65,520 on infinity, and NaN as the scalar has it.
+// Normal halves: 112 leaves the exponent, and half a last place less one, one more where the kept
+// one is odd, carries into it. Subnormal ones: added to 0.5 a float's last places are those of
+// halves, and the addition rounds. From 65,520 on infinity, and NaN as the scalar has it.
 void mgx_half_from_floats(const float *from, int64_t count, uint16_t *to)
 {
     const int32_t half_bits = 126 << 23, rebias = 112 << 23;
@@ -145,8 +145,8 @@ void mgx_half_from_floats(const float *from, int64_t count, uint16_t *to)
     }
 }
 
-// Its bits where a float's are, times 2^112: subnormal ones become normal by it. Infinity and NaN are
-// the bits with all of the exponent's; a NaN is the scalar's.
+// Its bits where a float's are, times 2^112: subnormal ones become normal by it. Infinity and NaN
+// are the bits with all of the exponent's; a NaN is the scalar's.
 void mgx_half_to_floats(const uint16_t *from, int64_t count, float *to)
 {
     const float scale = float_of_bits((uint32_t)(127 + 112) << 23);

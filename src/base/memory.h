@@ -18,8 +18,8 @@
 // Aligned to `align` (a power of two, at least that of a pointer), for free(); NULL when there is
 // no room. Small blocks cost nothing extra, large ones (256 MiB on) the reading of a few files.
 void *mgx_memory_aligned(size_t align, size_t bytes);
-// The size to ask for where more room does no harm: what fills more than half of one huge page takes
-// it, which is there ten times as fast as its small ones (0.03 and 0.3 ms for a MiB).
+// The size to ask for where more room does no harm: what fills more than half of one huge page
+// takes it, which is there ten times as fast as its small ones (0.03 and 0.3 ms for a MiB).
 size_t mgx_memory_rounded(size_t bytes);
 
 // A host that lends a virtual machine its memory as it is touched takes milliseconds for a huge

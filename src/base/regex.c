@@ -478,8 +478,8 @@ static bool is_done(const struct matcher *m)
     return done;
 }
 
-// From `from` on, with what is before it, as long as something may match: whether all of the text does;
-// the end of the longest match, (size_t)-1 without one.
+// From `from` on, with what is before it, as long as something may match: whether all of the text
+// does; the end of the longest match, (size_t)-1 without one.
 static bool advance(struct matcher *m, const char *text, size_t size, size_t from, uint32_t before,
                     size_t *longest)
 {

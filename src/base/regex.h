@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A small regular expression matcher in the syntax of RE2's common part: full matches, and the first
-// and longest one.
+// A small regular expression matcher in the syntax of RE2's common part: full matches, and the
+// first and longest one.
 //
 // Literals, . [...] [^...] ranges, \d \w \s \b-free classes, ( ) groups (also (?:...)), |, * + ?
 // {m,n} and their lazy forms (the same language), ^ and $ at the ends, escapes, UTF-8 by code
@@ -20,8 +20,8 @@ enum mgx_status mgx_regex_match(struct mgx_arena *arena, const struct mgx_regex 
                                 const char *text, size_t size, bool *out,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 // The first match from byte `from` on, the longest that begins there: [*begin, *end). *end is
-// (size_t)-1 where there is none. What is before `from` counts as white space. Cost: as many matches as
-// there are places to begin.
+// (size_t)-1 where there is none. What is before `from` counts as white space. Cost: as many
+// matches as there are places to begin.
 enum mgx_status mgx_regex_search(struct mgx_arena *arena, const struct mgx_regex *regex,
                                  const char *text, size_t size, size_t from, size_t *begin,
                                  size_t *end, struct mgx_diag *diag) MGX_NODISCARD;

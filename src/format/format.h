@@ -35,8 +35,8 @@ enum mgx_status mgx_format_netron(struct mgx_str *out, const struct mgx_program 
 
 enum { MGX_FORMAT_MAX_DEPTH = 64 }; // of modules within modules
 
-// Variables of generated code. What is neither letter nor digit in a name becomes an underscore, and
-// where two would be called the same the second has a number behind it.
+// Variables of generated code. What is neither letter nor digit in a name becomes an underscore,
+// and where two would be called the same the second has a number behind it.
 struct mgx_format_names {
     struct mgx_map taken; // variables, and the number that the next one of that name tries first
     struct mgx_map of;    // instruction or module -> its variable

@@ -3,9 +3,9 @@
 //
 // A program that is not compiled is written as MIGraphX does. A compiled one is the graph that the
 // target made of it and what goes with it (ir/carry.h); in place of msgpack it is written as a
-// container (container.h, docs/mxr.md), in JSON without its packed constants. Who loads one compiles
-// it again, which for such a graph means choosing kernels, and packing constants that the file did
-// not bring. Weights of a mapped file are used in place.
+// container (container.h, docs/mxr.md), in JSON without its packed constants. Who loads one
+// compiles it again, which for such a graph means choosing kernels, and packing constants that the
+// file did not bring. Weights of a mapped file are used in place.
 #pragma once
 
 #include "ir/carry.h"
@@ -48,8 +48,8 @@ enum mgx_status mgx_mxr_save_forms(const struct mgx_mxr_forms *what, const char 
 enum mgx_status mgx_mxr_save_forms_buffer(const struct mgx_mxr_forms *what, struct mgx_str *out,
                                           struct mgx_diag *diag) MGX_NODISCARD;
 // The program has a carry if it was saved compiled. Large literals of a container are not checked
-// yet: who does not compile it with its carry checks them (mgx_carry_mark_literals). Without a chooser the
-// first form is read.
+// yet: who does not compile it with its carry checks them (mgx_carry_mark_literals). Without a
+// chooser the first form is read.
 enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *ops,
                              const char *path, enum mgx_file_form form,
                              const struct mgx_carry_chooser *chooser,

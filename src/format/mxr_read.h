@@ -20,7 +20,8 @@ enum mgx_status mgx_mxr_need(const struct mgx_value *map, const char *key, enum 
 enum mgx_status mgx_mxr_read_shape(struct mgx_arena *arena, const struct mgx_value *v, int depth,
                                    struct mgx_shape *out, struct mgx_diag *diag) MGX_NODISCARD;
 // A program from its tree. Literals are views of `file` (may be NULL) where they lie well; those
-// with a place are in the carry's data. *out has a carry, made here without one, if it was compiled.
+// with a place are in the carry's data. *out has a carry, made here without one, if it was
+// compiled.
 enum mgx_status mgx_mxr_build(struct mgx_program **out, const struct mgx_op_set *ops,
                               struct mgx_arena *arena, struct mgx_storage *file,
                               struct mgx_carry *carry, const struct mgx_value *root,

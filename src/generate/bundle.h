@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The values that one run left for the next: caches and states, a row for each track of the run.
 //
-// Holds: a bundle does not change while it has several holders, and lives until the last one lets go.
-// Caches with room have `room` rows for tokens, growing ones as many as the track has tokens; bundles of
-// models with growing caches have one row. Cost: sharing O(1), making one from rows of others O(bytes).
+// Holds: a bundle does not change while it has several holders, and lives until the last one lets
+// go. Caches with room have `room` rows for tokens, growing ones as many as the track has tokens;
+// bundles of models with growing caches have one row. Cost: sharing O(1), making one from rows of
+// others O(bytes).
 #pragma once
 
 #include "generate/roles.h"
@@ -32,7 +33,8 @@ struct mgx_bundle *mgx_bundle_create(struct mgx_bundle **all, int count, int64_t
 struct mgx_bundle *mgx_bundle_hold(struct mgx_bundle *bundle); // NULL is allowed in both
 void mgx_bundle_release(struct mgx_bundle *bundle);
 
-// Rows of several places, copied into one bundle with this room; a place without tokens gives zeros.
+// Rows of several places, copied into one bundle with this room; a place without tokens gives
+// zeros.
 enum mgx_status mgx_bundle_gather(struct mgx_bundle **out, struct mgx_bundle **all,
                                   const struct mgx_roles *roles, const struct mgx_place *places,
                                   int64_t count, int64_t room, struct mgx_diag *diag) MGX_NODISCARD;
@@ -41,8 +43,8 @@ enum mgx_status mgx_bundle_gather(struct mgx_bundle **out, struct mgx_bundle **a
 enum mgx_status mgx_bundle_shorten(struct mgx_bundle **out, const struct mgx_bundle *bundle,
                                    const struct mgx_roles *roles, int64_t length,
                                    struct mgx_diag *diag) MGX_NODISCARD;
-// Rows now have `lengths` tokens, whatever the run left: whoever alone holds the bundle says so before
-// a run, whose caches with room then go on in place.
+// Rows now have `lengths` tokens, whatever the run left: whoever alone holds the bundle says so
+// before a run, whose caches with room then go on in place.
 void mgx_bundle_tell_lengths(struct mgx_bundle *bundle, const struct mgx_roles *roles);
 // Does nobody but this bundle have its values? Then its rows may be written.
 bool mgx_bundle_is_own(const struct mgx_bundle *bundle);

@@ -72,8 +72,8 @@ static int64_t best_of(const double *scores, int64_t size)
     return best;
 }
 
-// The best of plain scores, where all are numbers and one may be chosen; else -1. The largest of so many
-// lanes, then the first that has it.
+// The best of plain scores, where all are numbers and one may be chosen; else -1. The largest of so
+// many lanes, then the first that has it.
 static int64_t best_of_plain(const float *scores, int64_t size)
 {
     enum { LANES = 16 };

@@ -16,7 +16,8 @@
 //
 // Holds: the same scores, text, settings and position give the same token, on every machine whose
 // exp agrees, up to the rounding of sums at a cut. A score of minus infinity is never chosen. Cost:
-// O(tokens), where a cut is asked for too; no allocation once the room is as large as the vocabulary.
+// O(tokens), where a cut is asked for too; no allocation once the room is as large as the
+// vocabulary.
 #pragma once
 
 #include <stdint.h>

@@ -31,7 +31,8 @@ struct mgx_feed_input {
     struct mgx_shape shape;
 };
 
-// Those that the model has; returns how many. Of what `f` points at only the number of rows is read.
+// Those that the model has; returns how many. Of what `f` points at only the number of rows is
+// read.
 int mgx_feed_inputs(const struct mgx_feed *f, struct mgx_feed_input list[MGX_FEED_MOST]);
 // The elements of one, in order, as their type has them.
 void mgx_feed_write(const struct mgx_feed *f, const struct mgx_feed_input *input, void *to);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Texts that a model continues, token by token.
 //
-// A generator has texts, known by numbers; a text has its tokens, and a track (state.h) that remembers
-// a beginning of them. Tokens behind it are pending: they run when scores are asked for, those of
-// many texts together where the model takes that.
+// A generator has texts, known by numbers; a text has its tokens, and a track (state.h) that
+// remembers a beginning of them. Tokens behind it are pending: they run when scores are asked for,
+// those of many texts together where the model takes that.
 //
 //     tokens   p r o m p t a n s w
 //     track     [remembered ] pending          rewind: a shorter text; the track follows when it must
 //
-// Holds: what a caller sees of a text, its tokens, changes only when a call succeeds; what a call that
-// failed has remembered meanwhile stays, and is not done again. Calls on one generator take turns.
-// Cost of the next token: one run for all texts that need one, and a choice for each.
+// Holds: what a caller sees of a text, its tokens, changes only when a call succeeds; what a call
+// that failed has remembered meanwhile stays, and is not done again. Calls on one generator take
+// turns. Cost of the next token: one run for all texts that need one, and a choice for each.
 #pragma once
 
 #include "generate/draw.h"
@@ -70,8 +70,8 @@ enum mgx_status mgx_generator_set_bias(struct mgx_generator *g, size_t text, con
                                        size_t size, struct mgx_diag *diag) MGX_NODISCARD;
 
 // --- guessing ---
-// A run may take tokens that were guessed: those that the text would have had, by the rule of draw.h,
-// are kept for later calls, the others are taken back. Nothing but time changes.
+// A run may take tokens that were guessed: those that the text would have had, by the rule of
+// draw.h, are kept for later calls, the others are taken back. Nothing but time changes.
 enum { MGX_GENERATOR_GUESSES = MGX_GENERATOR_SCORES - 1 };
 // Guesses up to `most` tokens at a time: what followed the last ones of the text where it had them
 // before, or what the draft says. 0: none.

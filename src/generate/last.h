@@ -12,7 +12,7 @@
 
 #include "ir/module.h"
 
-// Result number `result` gives the scores of at most `count` tokens from now on; *done is false, and
-// the program is as it was, where it does not look so.
+// Result number `result` gives the scores of at most `count` tokens from now on; *done is false,
+// and the program is as it was, where it does not look so.
 enum mgx_status mgx_keep_last_scores(struct mgx_program *p, int result, int64_t count, bool *done,
                                      struct mgx_diag *diag) MGX_NODISCARD;

@@ -85,8 +85,8 @@ static enum mgx_status need_scores(struct mgx_texts *g, size_t number, struct mg
     return t->scored || pending(t) ? MGX_OK : mgx_track_rewind(t->track, t->count - 1, diag);
 }
 
-// The next tokens of one text. Some exporters leave the axis of tokens open in a graph that takes one:
-// where several fail and one does not, it is one from now on.
+// The next tokens of one text. Some exporters leave the axis of tokens open in a graph that takes
+// one: where several fail and one does not, it is one from now on.
 static enum mgx_status run_piece(struct mgx_texts *g, struct mgx_text *t, int64_t size,
                                  struct mgx_diag *diag)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Plans of fixed sizes for a target with a memory of its own: one for every (texts, tokens, room) that
-// runs meet.
+// Plans of fixed sizes for a target with a memory of its own: one for every (texts, tokens, room)
+// that runs meet.
 //
 //     program with open sizes  --lengths fixed, inputs and results where the caller says-->  a plan
 //
 // A plan's caches come in and go out at one address, so that a run writes its own rows and copies
-// nothing. All share the weights. Kernels do not depend on the room: a plan for another one compiles
-// none.
+// nothing. All share the weights. Kernels do not depend on the room: a plan for another one
+// compiles none.
 //
 // Holds: several generators may share one table; a plan that somebody holds stays. At most MOST of
-// them are kept, the least recently used goes first, and all that nobody holds go when memory is short.
-// Cost: making one is some milliseconds for each layer, and the compilation of its kernels.
+// them are kept, the least recently used goes first, and all that nobody holds go when memory is
+// short. Cost: making one is some milliseconds for each layer, and the compilation of its kernels.
 #pragma once
 
 #include "generate/roles.h"
@@ -24,9 +24,9 @@ struct mgx_fixed_plan {
     const char **places; // names of the parameters that results go to, by result
 };
 
-// Are plans the way for this program, which is compiled? Only where all it remembers are caches with
-// room, that a target with memory of its own appends to. NULL then: it is not. Makes the plan of one
-// token of one text.
+// Are plans the way for this program, which is compiled? Only where all it remembers are caches
+// with room, that a target with memory of its own appends to. NULL then: it is not. Makes the plan
+// of one token of one text.
 enum mgx_status mgx_plans_create(struct mgx_plans **out, const struct mgx_program *program,
                                  const struct mgx_roles *roles,
                                  struct mgx_diag *diag) MGX_NODISCARD;

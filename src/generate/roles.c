@@ -204,7 +204,8 @@ static bool has_room(const struct mgx_ins *param)
     return false;
 }
 
-// The axis of tokens: behind the first the one that is open; -1 where there is none, -2 for several.
+// The axis of tokens: behind the first the one that is open; -1 where there is none, -2 for
+// several.
 static int open_axis(const struct mgx_shape *s)
 {
     int axis = -1;

@@ -6,12 +6,12 @@
 //                        that are free there, and rows left over run along with nothing in them
 //     anew               a bundle of their own, rows copied together
 //
-// So texts that come and go among others cost a copy of their own rows, not of all. A host has at most
-// twice as many rows as there are tracks, and runs one token at a time: else the rows that run for
-// nobody cost more than the copy.
+// So texts that come and go among others cost a copy of their own rows, not of all. A host has at
+// most twice as many rows as there are tracks, and runs one token at a time: else the rows that run
+// for nobody cost more than the copy.
 //
-// On a card (slab.h) a bundle is written behind the tokens of all who hold it: tracks may stand where
-// they are when each is at its row's end, or when nobody else holds the bundle.
+// On a card (slab.h) a bundle is written behind the tokens of all who hold it: tracks may stand
+// where they are when each is at its row's end, or when nobody else holds the bundle.
 //
 // Holds: places are not changed; on success the bundle is held for the caller.
 #pragma once

@@ -6,10 +6,11 @@
 //               ^ another track may end earlier in the same row
 //
 // A run writes its rows where they belong. So a bundle here does change, but only behind the tokens
-// of whoever holds it: it goes on in place at the frontier, or anywhere for those who hold it alone.
+// of whoever holds it: it goes on in place at the frontier, or anywhere for those who hold it
+// alone.
 //
-// Holds: bytes behind the frontier are finite numbers. Cost of gathering: a fill of the slab, and a copy
-// for every head of every row.
+// Holds: bytes behind the frontier are finite numbers. Cost of gathering: a fill of the slab, and a
+// copy for every head of every row.
 #pragma once
 
 #include "generate/bundle.h"

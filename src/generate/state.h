@@ -9,16 +9,17 @@
 //
 //     track  ->  bundle, row, length          bundle: the values of one run, {rows, ...} each
 //
-// Tracks that ran together share a bundle, a row each. A bundle never changes: a run makes a new one,
-// and the old one goes with the last track that holds it. So a run that fails leaves every track as it
-// was, and a second track of the same beginning costs nothing until both go on. What is written on
-// the way lies behind the tokens of whoever has the old one, or in memory of its own; the engine's
-// kernels see to that (targets/cpu/lower/cache_append.c). On a card a bundle's memory stays the same
-// and is written behind the tokens of all who hold it (slab.h).
+// Tracks that ran together share a bundle, a row each. A bundle never changes: a run makes a new
+// one, and the old one goes with the last track that holds it. So a run that fails leaves every
+// track as it was, and a second track of the same beginning costs nothing until both go on. What is
+// written on the way lies behind the tokens of whoever has the old one, or in memory of its own;
+// the engine's kernels see to that (targets/cpu/lower/cache_append.c). On a card a bundle's memory
+// stays the same and is written behind the tokens of all who hold it (slab.h).
 //
 // Holds: tracks end before their states. One thread at a time for all tracks of one `struct
-// mgx_states`; several of these may share a program. Cost of a run: the program's, and a copy of the
-// caches where tracks come together that were apart, part, or outgrow their room, which then doubles.
+// mgx_states`; several of these may share a program. Cost of a run: the program's, and a copy of
+// the caches where tracks come together that were apart, part, or outgrow their room, which then
+// doubles.
 #pragma once
 
 #include "generate/roles.h"
@@ -52,9 +53,9 @@ int64_t mgx_track_length(const struct mgx_track *track);
 enum mgx_status mgx_track_rewind(struct mgx_track *track, int64_t length,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 
-// Every track goes on by `each` tokens, row by row in `tokens`; logits[i] gets the scores behind the
-// last `scores` ones of track i, of so many words each. `count` above 1 only where roles->takes_many. On failure no
-// track has changed.
+// Every track goes on by `each` tokens, row by row in `tokens`; logits[i] gets the scores behind
+// the last `scores` ones of track i, of so many words each. `count` above 1 only where
+// roles->takes_many. On failure no track has changed.
 struct mgx_track_run {
     struct mgx_track *const *tracks;
     int64_t count, each;

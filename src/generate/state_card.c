@@ -4,13 +4,14 @@
 //     inputs  --one copy-->  card:  plan(rows, tokens, room) over a bundle's caches, in place
 //                                   scores  --the last row of each text-->  host
 //
-// A piece of n tokens runs by a plan of the next length of a few (lengths[]), filled up with rows that
-// lie behind the text and that later tokens overwrite (feed.h). A model may give the scores of its
-// last rows alone: then the last tokens run by a shorter plan, in which theirs are among these. Where
-// there is no place for rows that fill up, a piece is cut into lengths that fit.
+// A piece of n tokens runs by a plan of the next length of a few (lengths[]), filled up with rows
+// that lie behind the text and that later tokens overwrite (feed.h). A model may give the scores of
+// its last rows alone: then the last tokens run by a shorter plan, in which theirs are among these.
+// Where there is no place for rows that fill up, a piece is cut into lengths that fit.
 //
-// Holds: nothing is on the queue between calls. On failure no track has changed: rows are written behind
-// the tokens of all who hold a bundle. Cost of a step: the plan's run, a copy in and a copy out.
+// Holds: nothing is on the queue between calls. On failure no track has changed: rows are written
+// behind the tokens of all who hold a bundle. Cost of a step: the plan's run, a copy in and a copy
+// out.
 #include "generate/state_card.h"
 
 #include <assert.h>

@@ -10,15 +10,15 @@
 
 #include "import/node.h"
 
-// A range for each number, at most MGX_MAX_RANK, of an integer scalar or vector, with the name of the axis that it is the
-// length of; a number that is known is a range of one, and may be negative. False: nothing is known.
-// Names are those of shapes in the program.
+// A range for each number, at most MGX_MAX_RANK, of an integer scalar or vector, with the name of
+// the axis that it is the length of; a number that is known is a range of one, and may be negative.
+// False: nothing is known. Names are those of shapes in the program.
 bool mgx_build_spans(const struct mgx_ins *vector, struct mgx_dim *spans, int *count);
 
-// How many integers there are from `start` to before `limit`, where limit is written as start + n: n,
-// as a vector of one. NULL: it is not.
+// How many integers there are from `start` to before `limit`, where limit is written as start + n:
+// n, as a vector of one. NULL: it is not.
 struct mgx_ins *mgx_build_way(struct mgx_node *n, struct mgx_ins *start, struct mgx_ins *limit);
 
-// x under the lengths in `vector`, as a reshape reads them (0 copies a length, -1 takes what is left
-// over); declared is what the spans say of them.
+// x under the lengths in `vector`, as a reshape reads them (0 copies a length, -1 takes what is
+// left over); declared is what the spans say of them.
 struct mgx_ins *mgx_build_reshape_by(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *vector);

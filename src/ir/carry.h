@@ -99,8 +99,8 @@ const void *mgx_carry_find(struct mgx_carry *c, const void *key, size_t size, si
 void mgx_carry_mark(struct mgx_carry *c, const void *data, size_t bytes);
 // All but packed constants, which lie behind the literals.
 void mgx_carry_mark_literals(struct mgx_carry *c);
-// Begins to check packed constants before anyone has marked them, in a thread of its own, so that it
-// reads them from memory while the caller builds the program. Where it cannot, nothing happens.
+// Begins to check packed constants before anyone has marked them, in a thread of its own, so that
+// it reads them from memory while the caller builds the program. Where it cannot, nothing happens.
 void mgx_carry_check_ahead(struct mgx_carry *c);
 // Ends that; what it has not come to, or found damaged, is checked when it is marked.
 void mgx_carry_end_ahead(struct mgx_carry *c);

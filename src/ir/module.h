@@ -99,8 +99,8 @@ enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_pro
                                   struct mgx_diag *diag)
     MGX_NODISCARD; // live instructions only, into a fresh arena; the executable is not copied
 // A body as main of a program of its own, with the modules that it has. Literals of modules outside
-// come with it, and single views of them; whatever else it reads of others becomes parameters behind
-// its own, in the order of *outside, an array in `arena`.
+// come with it, and single views of them; whatever else it reads of others becomes parameters
+// behind its own, in the order of *outside, an array in `arena`.
 enum mgx_status mgx_program_of_body(struct mgx_program **out, const struct mgx_module *body,
                                     struct mgx_arena *arena, const struct mgx_ins ***outside,
                                     int *count, struct mgx_diag *diag) MGX_NODISCARD;

@@ -4,8 +4,8 @@
 // Storage made here is one block, its `owner`: the header, then the bytes on the next 64-byte line.
 // String bytes of a clone follow their elements in the same block; members of a tuple are an array
 // in the block, released with it. A sequence that grows keeps room behind its members, so that all
-// its versions share one block. Copies walk memory in the order of the destination with axes merged where both
-// sides allow it, so equal layouts are one memcpy. Cost: O(elements).
+// its versions share one block. Copies walk memory in the order of the destination with axes merged
+// where both sides allow it, so equal layouts are one memcpy. Cost: O(elements).
 #include "ir/tensor.h"
 
 #include <assert.h>

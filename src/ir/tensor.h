@@ -6,8 +6,9 @@
 // tensor has `sub` members and no data of its own; its storage owns the members. Shapes of tensors
 // are static. Bytes may lie in another memory than the host's (memory.h); what reads or writes
 // elements here asserts that they do not. Data lies where its type wants it, with one exception: a
-// large literal of floats, halves or bfloat16 may be a view of a model file, at any address. mgx_load, mgx_tensor_copy and
-// evaluation take it as it is; who reads through a typed pointer aligns it first.
+// large literal of floats, halves or bfloat16 may be a view of a model file, at any address.
+// mgx_load, mgx_tensor_copy and evaluation take it as it is; who reads through a typed pointer
+// aligns it first.
 #pragma once
 
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Caches in few bits: q = round(x / scale) in int8, in a byte of uint8 two numbers of 4 bits that
-// are 8 more than what they stand for, the first one in the lower half; or x / scale as a float of 8
-// bits. Scales are positive numbers of the model, one for all or one per head and entry.
+// are 8 more than what they stand for, the first one in the lower half; or x / scale as a float of
+// 8 bits. Scales are positive numbers of the model, one for all or one per head and entry.
 //
 // Cost: a step of a decoder makes floats of the whole cache.
 #include "onnx/kv_cache.h"

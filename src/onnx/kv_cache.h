@@ -20,7 +20,8 @@ struct mgx_ins *mgx_kv_pack(struct mgx_node *n, const struct mgx_kv_kept *kept, 
 struct mgx_ins *mgx_kv_unpack(struct mgx_node *n, const struct mgx_kv_kept *kept,
                               struct mgx_ins *cache, enum mgx_type type);
 
-// Scores {batch, heads, tokens, keys} of queries q over the keys k of a cache, all of known lengths.
+// Scores {batch, heads, tokens, keys} of queries q over the keys k of a cache, all of known
+// lengths.
 struct mgx_kv_scores {
     struct mgx_ins *q, *k;       // {batch, heads, tokens, size}, {batch, shared, keys, size}
     struct mgx_ins *ends;        // {batch}

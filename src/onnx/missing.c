@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operators that cannot be imported, as import/missing.h lists them: their names, versions and nodes.
+// Operators that cannot be imported, as import/missing.h lists them: their names, versions and
+// nodes.
 #include <string.h>
 
 #include "onnx/graph.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reading the sliding window of convolutions and poolings: kernel_shape, strides, dilations, pads and
-// auto_pad of a node, checked and with their defaults, for every spatial axis.
+// Reading the sliding window of convolutions and poolings: kernel_shape, strides, dilations, pads
+// and auto_pad of a node, checked and with their defaults, for every spatial axis.
 #pragma once
 
 #include "import/window.h"

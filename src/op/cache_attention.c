@@ -9,9 +9,9 @@
 //     y = softmax(f(q k')) v     f(x) = cap tanh(scale x / cap) + bias     (cap 0: scale x + bias)
 //
 // Head h looks at head h * shared / heads of the cache. Token i of entry b has position
-// max(ends - tokens, 0) + i and sees the keys up to it, with a window that many of them; with `whole`
-// all tokens have the position of the entry's last one. A sink is one score more per head that takes
-// its share of the softmax. Who sees nothing gets 0.
+// max(ends - tokens, 0) + i and sees the keys up to it, with a window that many of them; with
+// `whole` all tokens have the position of the entry's last one. A sink is one score more per head
+// that takes its share of the softmax. Who sees nothing gets 0.
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>

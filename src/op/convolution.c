@@ -5,9 +5,10 @@
 //                         w[m, c, t...] * x[n, g*C + c, o*stride + t*dilation - begin]
 //
 // with g the group of m and C the channels of a group. quant_convolution sums products of narrow
-// integers into int32 (fp8 and bf16 into float), of x - p and w - q where these zero points are given: p one
-// value, also of the padding, q one or one for every output channel. Per image and group this is a matrix product of the weights
-// with unfolded inputs, a run of places at a time, so that memory stays bounded by the operands.
+// integers into int32 (fp8 and bf16 into float), of x - p and w - q where these zero points are
+// given: p one value, also of the padding, q one or one for every output channel. Per image and
+// group this is a matrix product of the weights with unfolded inputs, a run of places at a time, so
+// that memory stays bounded by the operands.
 #include <assert.h>
 #include <inttypes.h>
 

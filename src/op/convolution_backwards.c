@@ -8,8 +8,8 @@
 // A negative end lengthens the output by places that may stay zero, which is how ONNX's
 // output_padding is expressed. Per image and group: rows = transposed weights times x, then folded
 // into the output, a run of input places at a time. quant_convolution_backwards sums products of
-// narrow integers in int32, of x - p and w - q where these zero points are given: p one value, q one
-// or one for every m.
+// narrow integers in int32, of x - p and w - q where these zero points are given: p one value, q
+// one or one for every m.
 #include <assert.h>
 #include <inttypes.h>
 

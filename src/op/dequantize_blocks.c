@@ -86,8 +86,8 @@ static double at(const struct mgx_tensor *t, int64_t i, int64_t j)
                            i * t->shape.strides[0] + j * t->shape.strides[1]);
 }
 
-// One block of a row: `count` numbers, side by side in x. Floats, as weights mostly are, are stored as
-// they come.
+// One block of a row: `count` numbers, side by side in x. Floats, as weights mostly are, are stored
+// as they come.
 static void put_block(int bits, const uint8_t *x, int64_t stride, double zero, double scale,
                       const struct mgx_tensor *y, int64_t to, int64_t count)
 {

@@ -3,8 +3,8 @@
 //
 //     y[b..., i, j] = sum over k of  a[b..., i, k] * b[b..., k, j]
 //
-// quant_dot sums products of narrow integers into int32 (fp8 and bf16 into float), each less its zero
-// point where there are such:
+// quant_dot sums products of narrow integers into int32 (fp8 and bf16 into float), each less its
+// zero point where there are such:
 //
 //     y[b..., i, j] = sum over k of  (a[b..., i, k] - p) * (b[b..., k, j] - q[j])
 //

@@ -6,9 +6,9 @@
 //     y[r][c] = sum over k of x[r / per][k] * w[which[r]][c][k]
 //
 // With `bits` 2, 4 or 8 the matrices are packed as those of dequantize_blocks are: bytes {experts,
-// columns, blocks, block * bits / 8}, scales {experts, columns, blocks}[, zero points of that shape:
-// bytes, or of the scales' type; the middle of the range without]. Scales may be of another float type
-// than x. The reference sums in double.
+// columns, blocks, block * bits / 8}, scales {experts, columns, blocks}[, zero points of that
+// shape: bytes, or of the scales' type; the middle of the range without]. Scales may be of another
+// float type than x. The reference sums in double.
 #include <assert.h>
 #include <inttypes.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// identity: y = x, the same bytes; further inputs are not read. contiguous: y = x in row-major order.
+// identity: y = x, the same bytes; further inputs are not read. contiguous: y = x in row-major
+// order.
 #include "op/rule/rule.h"
 
 static enum mgx_status identity_shape(struct mgx_shape_call *c, struct mgx_shape *out)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// inverse: of the square matrices in the last two axes, by elimination with row exchange in double. A
-// matrix that has none gives infinities or NaN. Cost: 2 n^3 per matrix.
+// inverse: of the square matrices in the last two axes, by elimination with row exchange in double.
+// A matrix that has none gives infinities or NaN. Cost: 2 n^3 per matrix.
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // shorten: x with only the first n of an axis, n being known at run time only.
 //
-// Behind operators whose results have room for as many as there may be (nonzero_list and its like), so
-// that all before it has fixed sizes. Passes put it there.
+// Behind operators whose results have room for as many as there may be (nonzero_list and its like),
+// so that all before it has fixed sizes. Passes put it there.
 #include <assert.h>
 #include <inttypes.h>
 

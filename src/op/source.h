@@ -19,9 +19,9 @@
 //     pw_e4m3fn(x), pw_e4m3fnuz(x), pw_e5m2(x), pw_e5m2fnuz(x), pw_e2m1(x), pw_e8m0(x)
 //                           likewise
 //
-// Values of float and of narrower floats are pw_real, doubles double, bool and signed integers i64, other
-// integers u64; loading and storing is the kernel's own affair (mgx_source_type names the type).
-// After every operator the value is rounded to its declared type, as without fusion.
+// Values of float and of narrower floats are pw_real, doubles double, bool and signed integers i64,
+// other integers u64; loading and storing is the kernel's own affair (mgx_source_type names the
+// type). After every operator the value is rounded to its declared type, as without fusion.
 //
 // Holds: with pw_real = double the text computes, bit for bit, what the reference computes (a test
 // compiles every row and proves it). Cost: one pass over the body, O(values^2) for their names.

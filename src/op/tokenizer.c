@@ -2,9 +2,9 @@
 // tokenizer: every string as tokens along a new last axis, filled up with a padding string.
 //
 // Tokens are what lies between matches of the separators, one after the other, or the matches of an
-// expression; a separator "" and the expression "." make each character a token. Those of fewer than
-// `mincharnum` characters are dropped. With `mark` the tokens of a string stand between the strings
-// 0x02 and 0x03, but where no string has any. An input without elements stays as it is.
+// expression; a separator "" and the expression "." make each character a token. Those of fewer
+// than `mincharnum` characters are dropped. With `mark` the tokens of a string stand between the
+// strings 0x02 and 0x03, but where no string has any. An input without elements stays as it is.
 #include <string.h>
 
 #include "base/array.h"

@@ -2,8 +2,8 @@
 // topk: the k largest (or smallest) values along axis in sorted order, and their positions. Equal
 // values keep the order of their positions; NaN counts as larger than anything.
 //
-// Inputs are (x) with the attribute k, or (x, k) with one number, or (x, names) with as many numbers
-// as x has, which stand for the positions then. The result is a tuple (values, positions).
+// Inputs are (x) with the attribute k, or (x, k) with one number, or (x, names) with as many
+// numbers as x has, which stand for the positions then. The result is a tuple (values, positions).
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>

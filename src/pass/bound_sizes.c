@@ -7,9 +7,10 @@
 //     f(shorten(x, n))      =>  shorten(f(x), n)      f: element-wise of one operand, a gather by x,
 //                                   a reshape to a line, a transpose, a slice or squeeze of other axes
 //
-// For targets whose kernels write results of fixed sizes: what stands before `shorten` is theirs. Asks the
-// target, if there is one, about every such operator (tag "bounded"), which says no where the largest
-// size is far from what may be expected. Main module only. Holds: inputs have fixed shapes. O(instructions).
+// For targets whose kernels write results of fixed sizes: what stands before `shorten` is theirs.
+// Asks the target, if there is one, about every such operator (tag "bounded"), which says no where
+// the largest size is far from what may be expected. Main module only. Holds: inputs have fixed
+// shapes. O(instructions).
 #include "base/size.h"
 #include "op/op.h"
 #include "pass/engine/emit.h"

@@ -17,10 +17,10 @@
 //
 //     float   x' is x itself where x = convert[half](x'), else convert[float](x), made once
 //
-// compute_wide_early does so before quantized models are looked at, whose scales are of 16 bits: what
-// they multiply is in float then. Products of bfloat16 that a target multiplies itself stay as they
-// are. compute_wide_late does so where sizes are known only at run time, and in bodies: for targets that
-// multiply 16 bits on a card, and leave those to the host.
+// compute_wide_early does so before quantized models are looked at, whose scales are of 16 bits:
+// what they multiply is in float then. Products of bfloat16 that a target multiplies itself stay as
+// they are. compute_wide_late does so where sizes are known only at run time, and in bodies: for
+// targets that multiply 16 bits on a card, and leave those to the host.
 //
 // A target that multiplies bfloat16 itself (mgx_pass_options.multiplies_bf16) keeps the operands of
 // its products:
@@ -29,8 +29,8 @@
 //
 // The sums are floats, and what follows goes on from them. A value that a product reads, at once or
 // moved, is rounded where it is made, and whoever else reads it reads that: it is in memory once,
-// in 16 bits. Depthwise convolutions and a product of a column are no gain and stay in float, and so
-// does what the target says (floats_pay).
+// in 16 bits. Depthwise convolutions and a product of a column are no gain and stay in float, and
+// so does what the target says (floats_pay).
 //
 // Constants are left to folding, which keeps large weights in 16 bits (mgx_is_widened_weights).
 // O(instructions).
@@ -283,7 +283,8 @@ static bool fits(const struct wide *w, const struct mgx_ins *ins)
 }
 
 // May it be a mask, a number so large that it was clamped to the largest of 16 bits? What is added
-// to that must vanish in it, as it does in 16 bits, or a row that is masked whole is no longer even.
+// to that must vanish in it, as it does in 16 bits, or a row that is masked whole is no longer
+// even.
 static bool is_clamped(const struct mgx_ins *x)
 {
     for (int depth = 0; depth < 8 && only_moves(x->op) && x->in_count == 1; depth++)

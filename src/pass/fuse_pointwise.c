@@ -12,11 +12,12 @@
 // scalars, so equal groups have equal bodies.
 //
 // Of several products that meet in a group one is its own: what is made of another one alone stays
-// outside, for that product to take it (silu(x A) * (x B), sums of integers with their scales). Bytes
-// that are made of one product or of bytes stay together, however many steps they take: a table.
+// outside, for that product to take it (silu(x A) * (x B), sums of integers with their scales).
+// Bytes that are made of one product or of bytes stay together, however many steps they take: a
+// table.
 //
-// Cost: every instruction is looked at a bounded number of times: a group takes at most MAX_BODY, or
-// MAX_TABLE where it is a function of bytes.
+// Cost: every instruction is looked at a bounded number of times: a group takes at most MAX_BODY,
+// or MAX_TABLE where it is a function of bytes.
 #include "op/op.h"
 
 #include <assert.h>
@@ -127,8 +128,8 @@ static bool is_single(uint32_t bits)
 }
 
 // Is it made of one product that can end with it: another one than the group's, or the group's, in
-// bytes? A sum of two such is one more step of a product's end, and stays with it. What makes floats
-// of bytes stays with their reader, so that bytes are what lies in memory.
+// bytes? A sum of two such is one more step of a product's end, and stays with it. What makes
+// floats of bytes stays with their reader, so that bytes are what lies in memory.
 static bool ends_product(const struct group *g, const struct mgx_ins *in)
 {
     const uint32_t made = g->parts ? made_of(g->parts, in) : 0;
@@ -228,8 +229,8 @@ static bool is_constant(const struct mgx_ins *ins)
     return ins->literal != NULL;
 }
 
-// Whether its constants are no more than targets have room for, however long it is: what one value per
-// column meets on its way is no table, but a program that runs.
+// Whether its constants are no more than targets have room for, however long it is: what one value
+// per column meets on its way is no table, but a program that runs.
 static bool has_few_constants(const struct group *g)
 {
     const struct mgx_ins *seen[MAX_CONSTANTS];

@@ -12,11 +12,11 @@
 // narrow literal instead of two.
 //
 // Quantization leaves moves in their own type, between conversions. Behind the moves a conversion
-// meets the one that takes it back, and both go (eliminate_convert); until then half the bytes move.
-// A reshape that gives a result moves none, and no conversion comes behind it: there it stays.
-// Weights that whoever packs them takes in pieces (mgx_is_joined_weights) stay as they are on a
-// target that multiplies bfloat16 itself. Broadcasts stay: behind one there is more to convert.
-// O(instructions).
+// meets the one that takes it back, and both go (eliminate_convert); until then half the bytes
+// move. A reshape that gives a result moves none, and no conversion comes behind it: there it
+// stays. Weights that whoever packs them takes in pieces (mgx_is_joined_weights) stay as they are
+// on a target that multiplies bfloat16 itself. Broadcasts stay: behind one there is more to
+// convert. O(instructions).
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 
@@ -37,8 +37,8 @@ static bool only_moves(const struct mgx_op *op)
             op != &mgx_op_multibroadcast && op != &mgx_op_identity && op != &mgx_op_scalar);
 }
 
-// Only seen otherwise by those who called: nothing moves, and the conversion stays with what it reads,
-// whose last line it can be.
+// Only seen otherwise by those who called: nothing moves, and the conversion stays with what it
+// reads, whose last line it can be.
 static bool is_a_result(const struct mgx_ins *ins)
 {
     const bool moves = ins->op == &mgx_op_concat || ins->op == &mgx_op_contiguous ||
@@ -83,7 +83,8 @@ static struct mgx_ins *moved_literal(const struct mgx_ins *ins)
     return moves && mgx_used_once(move) && move->in[0]->literal ? move : NULL;
 }
 
-// What a narrowing conversion reads, when that only joins literals and values that were of its type.
+// What a narrowing conversion reads, when that only joins literals and values that were of its
+// type.
 static struct mgx_ins *joined_narrow(const struct mgx_ins *ins)
 {
     if (ins->op != &mgx_op_convert || ins->in[0]->op != &mgx_op_concat ||

@@ -4,10 +4,11 @@
 //     lo = min(reduce_min(x), 0);  s = f(lo, reduce_max(x));  z = g(s, lo)
 //         =>   s as it was;  z = g(s, min(reduce_min'(x), 0))
 //
-// A total is a reduction of a whole tensor to one value. Here s and z are read elsewhere, lo is not:
-// with one reader for every instruction in front of it fuse_pointwise makes one body of a value, and
-// fuse_totals one group. Runs before them; what merges equal instructions would undo it. x is read
-// once more for a value that had to be made anew, and once less for every two totals in a group.
+// A total is a reduction of a whole tensor to one value. Here s and z are read elsewhere, lo is
+// not: with one reader for every instruction in front of it fuse_pointwise makes one body of a
+// value, and fuse_totals one group. Runs before them; what merges equal instructions would undo it.
+// x is read once more for a value that had to be made anew, and once less for every two totals in a
+// group.
 #include "pass/engine/emit.h"
 #include "pass/engine/total.h"
 #include "pass/engine/walk.h"

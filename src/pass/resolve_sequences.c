@@ -9,10 +9,10 @@
 //     optional_get_element(optional_construct(x))         =>  x
 //     optional_has_element(optional_construct(x))         =>  literal
 //
-// A sequence is a list on the side: which instructions, or which parts of one. What nobody reads any
-// more is dead code. Holds: positions and sizes are literals within their sequence, parts are of
-// tensors of fixed shape, and what is joined has fixed shapes that go together; all else stays and
-// fails, or not, when it runs. O(instructions x members).
+// A sequence is a list on the side: which instructions, or which parts of one. What nobody reads
+// any more is dead code. Holds: positions and sizes are literals within their sequence, parts are
+// of tensors of fixed shape, and what is joined has fixed shapes that go together; all else stays
+// and fails, or not, when it runs. O(instructions x members).
 #include <string.h>
 
 #include "base/size.h"

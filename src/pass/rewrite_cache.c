@@ -5,8 +5,8 @@
 //     cache_append      =>  rows of past and now, gathered by place; 0 where no token is
 //     cache_attention   =>  softmax(f(q k') + hidden) v       hidden: -inf behind a token
 //
-// For targets without kernels of their own: one that has some is asked (tag "cache"). Holds: sizes are static; rows that see nothing, which a
-// bias alone can make, stay 0. Cost: a cache is copied.
+// For targets without kernels of their own: one that has some is asked (tag "cache"). Holds: sizes
+// are static; rows that see nothing, which a bias alone can make, stay 0. Cost: a cache is copied.
 #include "op/op.h"
 #include "op/rule/cache.h"
 #include "pass/engine/emit.h"

@@ -3,10 +3,11 @@
 //
 //     dft(x)  =>  x W,   W = dft(identity)
 //
-// A transform is linear, so what it makes of unit vectors is its matrix: forwards, backwards, one-sided,
-// cut or filled up. For targets whose products are fast and
-// which have no transform of their own; half and bfloat16 are computed in float. Holds: the matrix has at most MOST elements, sizes are static.
-// Cost: length times length for a lane, where the transform takes length times the sum of its factors.
+// A transform is linear, so what it makes of unit vectors is its matrix: forwards, backwards,
+// one-sided, cut or filled up. For targets whose products are fast and which have no transform of
+// their own; half and bfloat16 are computed in float. Holds: the matrix has at most MOST elements,
+// sizes are static. Cost: length times length for a lane, where the transform takes length times
+// the sum of its factors.
 #include "op/eval/eval.h"
 #include "op/op.h"
 #include "pass/engine/emit.h"

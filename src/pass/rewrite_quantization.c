@@ -7,10 +7,11 @@
 //     quant_dot(a, b, p, q)      =>  dot(convert[y](a) - p, convert[y](b) - q)      y: int32, or float
 //     quant_convolution(...)     =>  likewise
 //
-// Of integers of 16 bits and less, floats of 8 and 4 bits, and scales that are floats. x and scales of
-// 16 bits are computed in float. There every step is exact but the division and the product, which
-// are rounded as before. A quotient of 16 bits is rounded to those in float, by plain operators too:
-// with f = 2^k + 1 and k the bits that go, q f - (q f - q) is q without them. z may be absent.
+// Of integers of 16 bits and less, floats of 8 and 4 bits, and scales that are floats. x and scales
+// of 16 bits are computed in float. There every step is exact but the division and the product,
+// which are rounded as before. A quotient of 16 bits is rounded to those in float, by plain
+// operators too: with f = 2^k + 1 and k the bits that go, q f - (q f - q) is q without them. z may
+// be absent.
 //
 // The GPU target runs it; others when a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"

@@ -6,8 +6,9 @@
 //     rnn_last_cell_output(lstm(..)) =>  lstm_last_cell(..)
 //
 // where r is an rnn, gru, lstm or quant_lstm, and likewise of the last. The left sides know neither
-// the direction nor the cell states; the right sides are computed by any target. Without lengths every
-// sequence ends at one step, and its states are looked at where they lie. Every target runs this, so programs built by hand mean the same everywhere.
+// the direction nor the cell states; the right sides are computed by any target. Without lengths
+// every sequence ends at one step, and its states are looked at where they lie. Every target runs
+// this, so programs built by hand mean the same everywhere.
 //
 // And an lstm that is asked for its hidden states and for its last cell state, as by whoever hands
 // both on to the next run, runs once:

@@ -4,9 +4,9 @@
 //     cache_append(now, ends, total, past {b, h, room, d})  =>  cache_append(now, ends, room, past)
 //
 // For programs whose results have places of a fixed size before any run, given by the caller: the
-// room of a result is what its place has. What finds no place there is left out, as the operator says.
-// Runs only where it is named (targets/gpu/target.c). Holds: past's room is fixed, not 0, and holds
-// the new tokens; a total that is a literal stays. O(instructions).
+// room of a result is what its place has. What finds no place there is left out, as the operator
+// says. Runs only where it is named (targets/gpu/target.c). Holds: past's room is fixed, not 0, and
+// holds the new tokens; a total that is a literal stays. O(instructions).
 #include "op/op.h"
 #include "pass/engine/emit.h"
 #include "pass/pass.h"

@@ -179,7 +179,8 @@ static struct mgx_ins *common_scale(struct mgx_ins *at, const struct operand *a,
     return mgx_emit_spread(at, mgx_emit_binary(at, &mgx_op_mul, s, t), axis, &at->shape);
 }
 
-// Sums times the scale of one operand, which lies along `axis` of the result, and that of the other.
+// Sums times the scale of one operand, which lies along `axis` of the result, and that of the
+// other.
 static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *sums, const struct operand *a,
                               const struct operand *b, int axis)
 {
@@ -224,7 +225,8 @@ static struct mgx_ins *quant_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     return scaled(ins, sums, &a, &b, rank - 1);
 }
 
-// The convolution as `op`, its transpose or not: output channels are axis `channels` of the weights.
+// The convolution as `op`, its transpose or not: output channels are axis `channels` of the
+// weights.
 static struct mgx_ins *in_integers(struct mgx_ins *ins, const struct mgx_op *op, int channels)
 {
     struct operand x, w;

@@ -12,7 +12,8 @@
 //
 // The slice keeps the last axis whole; the reshape, if there is one, regroups the axes before it.
 // From the slice backwards a region grows: an instruction joins when all its readers are in the
-// region, or take the same part of it, and it works row by row. Nothing is done twice, therefore. What feeds the region is cut where it enters.
+// region, or take the same part of it, and it works row by row. Nothing is done twice, therefore.
+// What feeds the region is cut where it enters.
 //
 // Holds: a region changes only if a product in it gets narrower, and the part is at most half of
 // the rows; element-wise work alone is better left where it is, fused with what makes its input.
@@ -160,8 +161,8 @@ static bool add(struct part *p, struct mgx_ins *ins)
     return true;
 }
 
-// Is there a product behind views and element-wise work that nobody else reads? The slice gets there
-// by other rules.
+// Is there a product behind views and element-wise work that nobody else reads? The slice gets
+// there by other rules.
 static bool hides_product(const struct mgx_ins *x, int depth)
 {
     if (is_product(x) || !depth || !mgx_used_once(x))

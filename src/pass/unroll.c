@@ -9,8 +9,8 @@
 // on each other, so a round is as long as its steps whoever starts them.
 //
 // Holds: everything is static, but for states that are sequences; the body makes its condition no
-// shorter than the trip count, nobody reads the tuple but member by member, and what comes out is at
-// most MOST instructions; bodies with bodies of their own wait until those are gone. O(rounds x
+// shorter than the trip count, nobody reads the tuple but member by member, and what comes out is
+// at most MOST instructions; bodies with bodies of their own wait until those are gone. O(rounds x
 // instructions of the body).
 #include <assert.h>
 

@@ -32,7 +32,8 @@ struct mgx_plan_body {
 
 // Does main have bodies? Then its plan shares what it packs.
 bool mgx_plan_has_bodies(const struct mgx_program *p);
-// Plans the bodies of a plan that is complete, each by `compile`, which hangs the plan on the program.
+// Plans the bodies of a plan that is complete, each by `compile`, which hangs the plan on the
+// program.
 typedef enum mgx_status (*mgx_plan_compile_body)(struct mgx_program *p,
                                                  struct mgx_plan_machine *machine,
                                                  const struct mgx_plan_settings *settings,

@@ -23,8 +23,8 @@ static const unsigned ALL = ~0u; // inputs, of an operator that expands
 
 // --- the key ---
 
-// What two calls of one instruction must have in common, as words: for every input its type, lengths
-// and strides, which literal it is, and where that counts its value.
+// What two calls of one instruction must have in common, as words: for every input its type,
+// lengths and strides, which literal it is, and where that counts its value.
 struct key {
     uint64_t hash, *word;
     int count;

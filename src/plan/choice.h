@@ -21,8 +21,8 @@ enum {
     MGX_PLAN_CHOICE_BYTES = 64 << 20 // of all choices of a plan, at most
 };
 
-// What becomes of one input. A new length makes a choice of every operator that it reaches: so there is
-// memory for what an input has, and no more.
+// What becomes of one input. A new length makes a choice of every operator that it reaches: so
+// there is memory for what an input has, and no more.
 struct mgx_plan_choice_in {
     const void *constant;     // address of a literal of the program, or NULL
     struct mgx_tensor *value; // of a small integer input, if values are part of the key, or NULL

@@ -100,9 +100,10 @@ static enum mgx_status add_outputs(struct mgx_program *p, struct mgx_diag *diag)
     return mgx_program_status(p, diag);
 }
 
-// Have the passes left more in the program's memory than it needs, or does a caller hold instructions,
-// which must not outlive compiling? Copying what is alive takes as long as a pass or two, a fifth of
-// a plan for one more size: as much again and some hundred kilobytes are not worth it.
+// Have the passes left more in the program's memory than it needs, or does a caller hold
+// instructions, which must not outlive compiling? Copying what is alive takes as long as a pass or
+// two, a fifth of a plan for one more size: as much again and some hundred kilobytes are not worth
+// it.
 static bool is_worn(const struct mgx_program *p)
 {
     enum { EACH = 640, LITTLE = 512 << 10 }; // bytes of an instruction and what belongs to it

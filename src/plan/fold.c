@@ -3,9 +3,9 @@
 //
 // Folding evaluates one operator after the other on tensors, as a dynamic step does, so kernels are
 // chosen in the same way (late.h); what was chosen is freed when the passes are done. Only
-// element-wise work, reductions and products are taken: the first is correctly rounded or within the
-// units of the last place that docs/cpu.md lists, the others sum as they would when run. Small work
-// and integers stay with the reference, which takes a second for each GFLOP of a product.
+// element-wise work, reductions and products are taken: the first is correctly rounded or within
+// the units of the last place that docs/cpu.md lists, the others sum as they would when run. Small
+// work and integers stay with the reference, which takes a second for each GFLOP of a product.
 //
 // Cost: nothing until there is something to take.
 #include "plan/fold.h"

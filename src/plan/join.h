@@ -9,9 +9,9 @@
 // kernels. Memory is there only while it is packed; then its pages go, and those of the file with
 // them. Read by a step as it is, it stays.
 //
-// Products whose sizes are known only at run time pack such weights when they meet their first size,
-// and whatever else comes to read them has them filled first (late.c, choice.c), under the lock of
-// mgx_plan_late: to the end.
+// Products whose sizes are known only at run time pack such weights when they meet their first
+// size, and whatever else comes to read them has them filled first (late.c, choice.c), under the
+// lock of mgx_plan_late: to the end.
 #pragma once
 
 #include "plan/store.h"

@@ -343,8 +343,8 @@ enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, const struct 
     return status;
 }
 
-// What view it is follows from lengths where there is but one input, or others say but lengths too, and
-// from values where these are in the key. The rest read where to look.
+// What view it is follows from lengths where there is but one input, or others say but lengths too,
+// and from values where these are in the key. The rest read where to look.
 static bool is_view(const struct mgx_plan_site *site, const struct mgx_compute_call *c)
 {
     const bool known = c->in_count == 1 || site->valued || c->op->compute == mgx_compute_view;

@@ -43,9 +43,9 @@ struct mgx_plan_late_run {
 enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c,
                                     bool *done) MGX_NODISCARD;
 // The same for an instruction that did this with these lengths before: no shape is worked out, and
-// nothing is asked. c->out_shape is not set. `literals`: bits of inputs that may be some. `place`: where
-// the result is wanted, or NULL; it may come elsewhere. Not done where the instruction did not do it
-// before, or something else is in the way.
+// nothing is asked. c->out_shape is not set. `literals`: bits of inputs that may be some. `place`:
+// where the result is wanted, or NULL; it may come elsewhere. Not done where the instruction did
+// not do it before, or something else is in the way.
 enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, const struct mgx_plan_site *site,
                                     unsigned literals, const struct mgx_tensor *place,
                                     struct mgx_compute_call *c, bool *done) MGX_NODISCARD;

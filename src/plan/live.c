@@ -3,8 +3,8 @@
 // of an input that dies, and which slots values of unknown size get and when they are dropped.
 //
 // Holds afterwards: every root that a step touches has first <= last; no step reads a root before
-// its first writer; a result that took over an input's bytes is a view of that root; what a step of a
-// bundle touches lives as long as the bundle works.
+// its first writer; a result that took over an input's bytes is a view of that root; what a step of
+// a bundle touches lives as long as the bundle works.
 #include <assert.h>
 
 #include "plan/build.h"

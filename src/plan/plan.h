@@ -126,8 +126,8 @@ struct mgx_plan_settings {
 };
 
 // Plans a program that the target's passes have rewritten, and hangs the plan on it. The machine is
-// the plan's from here on, also on failure: it is handed back to target->release. That of a body stays
-// with the plan around it.
+// the plan's from here on, also on failure: it is handed back to target->release. That of a body
+// stays with the plan around it.
 enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine *machine,
                                  const struct mgx_plan_settings *settings,
                                  struct mgx_diag *diag) MGX_NODISCARD;

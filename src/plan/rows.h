@@ -4,8 +4,9 @@
 //     bucket   hash % bucket_count  ->  chain of rows
 //     use      newest .. oldest, roughly
 //
-// A table is small while it has few rows, as a program with a thousand sizes has a thousand of them,
-// and is bounded in bytes: the least recently used rows go first, never one that somebody holds.
+// A table is small while it has few rows, as a program with a thousand sizes has a thousand of
+// them, and is bounded in bytes: the least recently used rows go first, never one that somebody
+// holds.
 //
 // Holds: a row is the first member of what it stands for; its owner makes and destroys it. There is
 // no lock here. Cost: look-ups and moves O(1), growing O(rows).

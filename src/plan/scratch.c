@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See scratch.h. A block begins with its size; contexts see the bytes behind that. A block that was
-// too small is replaced by one a quarter larger than needed, so that sizes that grow step by step do
-// not ask for memory at every step.
+// too small is replaced by one a quarter larger than needed, so that sizes that grow step by step
+// do not ask for memory at every step.
 #include "plan/scratch.h"
 
 #include <assert.h>

@@ -4,10 +4,10 @@
 //
 //     kernel, literals, description  ->  packed bytes, once
 //
-// The plans also take turns with scratch blocks (scratch.h), and cut what they make at run time from
-// the same slabs (blocks.h). A literal is known by its storage, which
-// the programs share, joined weights by what they are joined from. So a key means the same in every
-// plan, whatever its program calls its literals.
+// The plans also take turns with scratch blocks (scratch.h), and cut what they make at run time
+// from the same slabs (blocks.h). A literal is known by its storage, which the programs share,
+// joined weights by what they are joined from. So a key means the same in every plan, whatever its
+// program calls its literals.
 //
 // Holds: what is found here is complete: a constant is listed when it is packed. Two plans that
 // pack the same at the same moment keep one each. A constant lives as long as a plan that reads it,

@@ -3,8 +3,8 @@
 //
 // One sweep over the instructions makes the steps; values and layouts exist already. An instruction
 // is offered to the candidates in order. The one that takes it decides the side it works on: what
-// it reads comes there (transfer.c), and what it makes is at home there, unless it was placed inside
-// another value before.
+// it reads comes there (transfer.c), and what it makes is at home there, unless it was placed
+// inside another value before.
 //
 // Holds afterwards: a step's operands lie on its own side, but for a transfer's input; steps are in
 // an order in which they can run.
@@ -98,8 +98,8 @@ static enum mgx_plan_answer try_kernel(struct choice *x, const struct mgx_plan_k
     return answer;
 }
 
-// Constants are copied once, here, on the host, from where a card gets its own; NULL where input i is
-// none.
+// Constants are copied once, here, on the host, from where a card gets its own; NULL where input i
+// is none.
 static enum mgx_status repack(struct mgx_build *b, struct choice *x, int i,
                               const struct mgx_shape *shape, struct mgx_plan_value **out)
 {

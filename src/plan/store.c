@@ -232,8 +232,8 @@ static void *find_carried(struct mgx_plan_store *store, const void *key, size_t 
     return data;
 }
 
-// Kernels leave room behind what they pack for reads beyond its end. It goes into saved files, which
-// shall not hold what the memory held before.
+// Kernels leave room behind what they pack for reads beyond its end. It goes into saved files,
+// which shall not hold what the memory held before.
 static void clear_end(void *data, size_t bytes)
 {
     enum { END = 4096 };

@@ -111,8 +111,8 @@ bool mgx_plan_is_packed(struct mgx_plan_store *store, const struct mgx_plan_key 
 void *mgx_plan_take(struct mgx_plan_store *store, size_t bytes, struct mgx_diag *diag);
 // Room in the machine's own memory, for a constant that kernels there read. NULL on failure.
 void *mgx_plan_device_take(struct mgx_plan_store *store, size_t bytes, struct mgx_diag *diag);
-// The same for what `key` names: where another plan of the model has put those bytes already they are
-// taken from there, and *fresh is false.
+// The same for what `key` names: where another plan of the model has put those bytes already they
+// are taken from there, and *fresh is false.
 void *mgx_plan_device_share(struct mgx_plan_store *store, const struct mgx_plan_key *key,
                             size_t bytes, bool *fresh, struct mgx_diag *diag);
 // Fills all that was put off.

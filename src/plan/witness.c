@@ -3,8 +3,8 @@
 //
 // Asked about are steps on the host, of known sizes, by kernels other than the reference, whose
 // result is a tensor of numbers and whose work is small; and copies, which must not change a bit.
-// A wrong stride, count or axis makes errors of the size of the values themselves, so the tolerance is
-// wide: a share of the largest value, which fast exponentials, narrow weights and sums in other
+// A wrong stride, count or axis makes errors of the size of the values themselves, so the tolerance
+// is wide: a share of the largest value, which fast exponentials, narrow weights and sums in other
 // orders stay far below. Cost: the reference's, of at most WORK operations a step.
 #include "plan/witness.h"
 

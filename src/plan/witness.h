@@ -14,8 +14,8 @@ struct mgx_plan_witness {
 enum mgx_status mgx_plan_witness_hear(struct mgx_plan_witness *w, const struct mgx_plan_step *step,
                                       const struct mgx_plan_args *args,
                                       struct mgx_diag *diag) MGX_NODISCARD;
-// After the step: MGX_INTERNAL, naming step, kernel, element and both values, if they differ by more
-// than rounding can make them. Ends the witness.
+// After the step: MGX_INTERNAL, naming step, kernel, element and both values, if they differ by
+// more than rounding can make them. Ends the witness.
 enum mgx_status mgx_plan_witness_compare(struct mgx_plan_witness *w,
                                          const struct mgx_plan_step *step,
                                          const struct mgx_plan_args *args,

@@ -10,8 +10,8 @@
 // order and length.
 enum mgx_status mgx_recipe_apply(const struct mgx_recipe *r, const struct mgx_sites *sites,
                                  bool correct_bias, struct mgx_diag *diag) MGX_NODISCARD;
-// Lets sums of x and what narrow convolutions end with read `narrow`, x quantized and dequantized, as
-// far as they stand behind it (residual.c): they add in bytes then, and nobody needs x in float.
+// Lets sums of x and what narrow convolutions end with read `narrow`, x quantized and dequantized,
+// as far as they stand behind it (residual.c): they add in bytes then, and nobody needs x in float.
 void mgx_quant_share(struct mgx_ins *x, struct mgx_ins *narrow);
 // Finds factors for the channels of activations that several products read, where they help, and
 // changes ranges accordingly (smooth.c). `seen` as mgx_capture gives it.

@@ -50,8 +50,8 @@ static struct mgx_ins *boxes_of(const struct mgx_ins *ins)
                                                 : NULL;
 }
 
-// Does it make places of places? Sums and maxima push boxes aside and clip them; of nodes that wait for
-// their sizes nobody knows, and what follows them is computed in float anyway.
+// Does it make places of places? Sums and maxima push boxes aside and clip them; of nodes that wait
+// for their sizes nobody knows, and what follows them is computed in float anyway.
 static bool computes_places(const struct mgx_ins *ins)
 {
     static const struct mgx_op *const movers[] = {&mgx_op_concat, &mgx_op_gather, &mgx_op_gathernd,

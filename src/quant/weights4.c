@@ -88,7 +88,8 @@ static void round_all(const struct mgx_weights *w, const struct blocks *b,
 
 // --- emitting ---
 
-// One value per block to one per element: {.., blocks, ..} => {.., blocks, size, ..} => {.., length, ..}.
+// One value per block to one per element: {.., blocks, ..} => {.., blocks, size, ..} => {..,
+// length, ..}.
 static struct mgx_ins *spread(const struct mgx_weights *w, const struct blocks *b,
                               struct mgx_ins *v)
 {

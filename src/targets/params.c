@@ -189,7 +189,8 @@ static enum mgx_status missing(const char *name, const struct mgx_run *run, stru
     return MGX_NOT_FOUND;
 }
 
-// Of bytes that are the caller's alone nobody can tell where they lie: where the program wants them.
+// Of bytes that are the caller's alone nobody can tell where they lie: where the program wants
+// them.
 static const struct mgx_memory *memory_of(const struct mgx_tensor *got, const struct mgx_ins *param)
 {
     const bool known = got->storage || !mgx_shape_is_static(&param->shape);

@@ -207,9 +207,9 @@ static double follow(double was, double is)
 
 // Does a plan save its run as much as making it takes? The steps for any size take half as long
 // again as a plan, so a plan saves a third of their time. The first run of all packs the weights,
-// which the steps for any size do in a form of their own: a plan from the start packs them once, and
-// so do more plans behind it, until a run has been by these steps. Till then one may take twice what
-// its run takes; more than that it takes where texts grow by a token.
+// which the steps for any size do in a form of their own: a plan from the start packs them once,
+// and so do more plans behind it, until a run has been by these steps. Till then one may take twice
+// what its run takes; more than that it takes where texts grow by a token.
 static bool pays(const struct mgx_sizes *s, const struct mgx_size *k)
 {
     if (s->unit_seconds > 0)
@@ -685,7 +685,8 @@ static bool all_open(const struct mgx_sizes *s)
     return true;
 }
 
-// Are the sizes that states grow by those of caches, which may have room and stay as long as they are?
+// Are the sizes that states grow by those of caches, which may have room and stay as long as they
+// are?
 static bool may_have_room(const struct mgx_sizes *s)
 {
     for (int i = 0; i < s->values.count; i++)
@@ -695,8 +696,8 @@ static bool may_have_room(const struct mgx_sizes *s)
 }
 
 // Where the program hands its state round, plans are for the other lengths; where there are none,
-// or plans see values, it has none. Caches with room, of which such a target's plans know, are no state
-// that grows.
+// or plans see values, it has none. Caches with room, of which such a target's plans know, are no
+// state that grows.
 static enum mgx_specialise_mode choose_mode(struct mgx_sizes *s, int threads)
 {
     const bool has_state = find_state(s);

@@ -28,8 +28,8 @@
 struct mgx_sizes;
 struct mgx_size;
 
-// Takes the simplified program (specialise.h), also on failure. `seconds` is about what making a plan
-// will take. Sizes that are named as optimal get their plans now, unless they are very many.
+// Takes the simplified program (specialise.h), also on failure. `seconds` is about what making a
+// plan will take. Sizes that are named as optimal get their plans now, unless they are very many.
 enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *take_simplified,
                                  const struct mgx_target *target,
                                  const struct mgx_compile_options *options, double seconds,

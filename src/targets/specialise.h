@@ -23,8 +23,8 @@ struct mgx_free_axis {
 struct mgx_free_axis *mgx_free_axes(const struct mgx_program *p, struct mgx_arena *arena,
                                     int *count);
 
-// `lens` are the lengths of the free axes, in their order, MGX_LENGTH_OPEN of what stays free; behind
-// them the bytes of `values`, unless that is NULL and they stay open. `options` as in
+// `lens` are the lengths of the free axes, in their order, MGX_LENGTH_OPEN of what stays free;
+// behind them the bytes of `values`, unless that is NULL and they stay open. `options` as in
 // mgx_program_compile.
 enum { MGX_LENGTH_OPEN = -1 };
 enum mgx_status mgx_specialise(struct mgx_program **out, const struct mgx_program *simplified,

@@ -65,8 +65,8 @@ static bool is_from_file(const struct mgx_program *p)
     return p->carry && p->carry->fits;
 }
 
-// No pass looks at a saved program that fits, so plans for single sizes are made from the graph that
-// the file has; they read all its literals.
+// No pass looks at a saved program that fits, so plans for single sizes are made from the graph
+// that the file has; they read all its literals.
 static enum mgx_status copy_saved(const struct mgx_program *p, struct mgx_program **out,
                                   struct mgx_diag *diag)
 {

@@ -75,12 +75,13 @@ struct mgx_target {
     // A program that was saved of that kind needs neither. NULL: it always does.
     enum mgx_status (*kind)(const struct mgx_compile_options *options, struct mgx_str *out,
                             struct mgx_diag *diag);
-    // Of several kinds that this machine is, the one of greater worth runs faster. NULL: all the same.
+    // Of several kinds that this machine is, the one of greater worth runs faster. NULL: all the
+    // same.
     uint64_t (*worth)(const struct mgx_compile_options *options);
     // Which settings of its own a saved program keeps, NULL at the end; NULL: none.
     const char *const *keeps;
-    // Makes a machine (plan/machine.h) that works on the host, for what a target with another memory
-    // leaves there; it is the caller's to release. NULL: none is lent.
+    // Makes a machine (plan/machine.h) that works on the host, for what a target with another
+    // memory leaves there; it is the caller's to release. NULL: none is lent.
     enum mgx_status (*lend)(const struct mgx_compile_options *options,
                             struct mgx_plan_machine **out, struct mgx_diag *diag);
     // What a saved program is to carry; NULL: nothing.
@@ -100,8 +101,8 @@ const struct mgx_target *const *mgx_target_all(int *count);
 enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_target *target,
                                     const struct mgx_compile_options *options,
                                     struct mgx_diag *diag) MGX_NODISCARD;
-// From a compiled program with free sizes: one for these lengths of its inputs, compiled as it was but
-// for `offload_copy`, which shares its weights and lives by itself.
+// From a compiled program with free sizes: one for these lengths of its inputs, compiled as it was
+// but for `offload_copy`, which shares its weights and lives by itself.
 struct mgx_named_lens; // sizes.h
 enum mgx_status mgx_program_fix(struct mgx_program **out, const struct mgx_program *p,
                                 const struct mgx_named_lens *given, int count, bool offload_copy,

@@ -145,7 +145,8 @@ static enum mgx_status read_table(struct mgx_tf_bundle *b, const struct mgx_file
     TRY(find_block(file, &footer, &block, diag));
     struct entries index;
     const char *why = NULL;
-    // Writers begin a key anew every 16 entries, so whole keys are at most 16 times as long as theirs.
+    // Writers begin a key anew every 16 entries, so whole keys are at most 16 times as long as
+    // theirs.
     size_t room = file->size <= SIZE_MAX / SHARED ? file->size * SHARED : SIZE_MAX;
     TRY(open_entries(block, &room, &index, diag));
     enum mgx_status status = MGX_OK;

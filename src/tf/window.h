@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reading the sliding window of convolutions and poolings: strides, dilations, padding and ksize of a node,
-// checked, for the spatial axes alone.
+// Reading the sliding window of convolutions and poolings: strides, dilations, padding and ksize of
+// a node, checked, for the spatial axes alone.
 #pragma once
 
 #include "import/window.h"

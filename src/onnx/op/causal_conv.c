@@ -2,8 +2,8 @@
 // CausalConvWithState: a depthwise convolution over time behind the inputs of the steps before that
 // it still sees, (k - 1) * dilation of them, the last ones of which are handed on.
 //
-// Batch and steps may be open. With channels_last time is the second axis; the convolution sees it as
-// the last one all the same.
+// Batch and steps may be open. With channels_last time is the second axis; the convolution sees it
+// as the last one all the same.
 #include <string.h>
 
 #include "onnx/build.h"

@@ -6,8 +6,8 @@
 // on (batch, heads, tokens, size). Attention and QAttention project the input themselves, by one
 // matrix for queries, keys and values. A mask adds mask_filter_value where it hides a key; causal
 // order hides absolutely. Emitted as dot, mul, [add], softmax, dot, the form that fusing passes
-// look for. Everything is checked against num_heads before it is split. Batch, tokens and the length
-// of caches may be open, but for masks whose form they decide.
+// look for. Everything is checked against num_heads before it is split. Batch, tokens and the
+// length of caches may be open, but for masks whose form they decide.
 #include <float.h>
 #include <math.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What com.microsoft has fused of today's decoders, taken apart again: SwiGLU, ScaledSiLU, GatedAdd,
-// GatedRMSNorm, LinearAttentionGate, GemmaRotaryEmbedding, MRotaryEmbedding. Narrow types are computed in float.
-// Batch and tokens may be open.
+// What com.microsoft has fused of today's decoders, taken apart again: SwiGLU, ScaledSiLU,
+// GatedAdd, GatedRMSNorm, LinearAttentionGate, GemmaRotaryEmbedding, MRotaryEmbedding. Narrow types
+// are computed in float. Batch and tokens may be open.
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// DecoderMaskedMultiHeadAttention of com.microsoft: MultiHeadAttention of one token, with its inputs
-// in another order. Queries may hold keys and values too; keys with heads are those of a
+// DecoderMaskedMultiHeadAttention of com.microsoft: MultiHeadAttention of one token, with its
+// inputs in another order. Queries may hold keys and values too; keys with heads are those of a
 // cross-attention. A search by beams, which says whose cache each token is read from, is refused.
 #include "base/size.h"
 #include "onnx/build.h"

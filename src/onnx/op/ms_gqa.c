@@ -4,8 +4,8 @@
 // It keeps a cache of keys and values in which every row of the batch has a length of its own:
 // seqlens_k + 1 with the new tokens. It is rotary_embedding, cache_append and cache_attention, so
 // that caches may have any length, known or not. A cache in few bits is appended to as it lies and
-// made floats of whole (kv_cache.h). query_seqlens says how many of an entry's tokens are none: they
-// lie behind the others, and what they leave in the cache and in the result is of no account.
+// made floats of whole (kv_cache.h). query_seqlens says how many of an entry's tokens are none:
+// they lie behind the others, and what they leave in the cache and in the result is of no account.
 #include <assert.h>
 #include <math.h>
 
@@ -200,8 +200,8 @@ static struct mgx_ins *as_vector(struct mgx_node *n, struct mgx_ins *x)
     return x && x->shape.rank != 1 ? mgx_build_reshape(n, x, (int64_t[]){-1}, 1) : x;
 }
 
-// How many tokens each entry has with the new ones: seqlens_k is one less. Those that are none count
-// too, behind the others.
+// How many tokens each entry has with the new ones: seqlens_k is one less. Those that are none
+// count too, behind the others.
 static enum mgx_status read_lengths(struct mgx_node *n, struct gqa *g)
 {
     struct mgx_ins *lengths = as_vector(n, mgx_build_convert(n, n->in[LENGTHS], MGX_INT64));
@@ -235,8 +235,8 @@ static struct mgx_ins *sink_of(struct mgx_node *n, const struct gqa *g)
     return mgx_build_expand(n, mgx_build_scalar(n, g->type, 0), 1, &g->heads);
 }
 
-// What is added to the scores, as far as the cache goes: it has as many columns as there are tokens, or
-// more, and a cache may have room behind them.
+// What is added to the scores, as far as the cache goes: it has as many columns as there are
+// tokens, or more, and a cache may have room behind them.
 static struct mgx_ins *bias_of(struct mgx_node *n, const struct gqa *g)
 {
     struct mgx_ins *bias = mgx_build_convert(n, mgx_node_in(n, BIAS), g->type);

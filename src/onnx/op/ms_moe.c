@@ -4,9 +4,9 @@
 //
 //     y[t] = sum of w[t][e] * (W2[e] f(W1[e] x[t] + b1[e]) + b2[e])        over the chosen experts e
 //
-// MoE weighs by the softmax over all experts, QMoE by that over those chosen, or by weights that the
-// model brings. A choice is a row of expert_dot, which multiplies it by its expert's matrix, packed as
-// that is. How many tokens there are may be open.
+// MoE weighs by the softmax over all experts, QMoE by that over those chosen, or by weights that
+// the model brings. A choice is a row of expert_dot, which multiplies it by its expert's matrix,
+// packed as that is. How many tokens there are may be open.
 #include <math.h>
 #include <string.h>
 

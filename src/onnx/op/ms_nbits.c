@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // MatMulNBits, MatMulBnb4 and GatherBlockQuantized of com.microsoft: weights of a few bits,
 // quantized block by block. MatMulNBits becomes a product with dequantize_blocks, which targets may
-// multiply by as it lies. Elsewhere the numbers are unpacked, dequantized and handed to the standard
-// operator; with constant weights all of that may be folded.
+// multiply by as it lies. Elsewhere the numbers are unpacked, dequantized and handed to the
+// standard operator; with constant weights all of that may be folded.
 #include "base/size.h"
 #include "onnx/build.h"
 #include "onnx/quantize.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// PagedAttention of com.microsoft: tokens of several texts side by side, whose keys and values lie in
-// blocks that a table gives to each text.
+// PagedAttention of com.microsoft: tokens of several texts side by side, whose keys and values lie
+// in blocks that a table gives to each text.
 //
 //     token t is of the text s with sums[s] <= t < sums[s + 1], at place past[s] + t - sums[s]
 //     its row of a cache is table[s][place / block] * block + place % block, or slot_mapping[t]
 //
 // New rows are scattered into the caches, which are results; each text's rows are gathered through
 // the table, and cache_attention hides by a bias what a token does not see. Few tokens gather the
-// rows of their own text each; many look at the rows of every text, hidden but for their own, and the
-// results are summed. All lengths must be known. Cost: the caches are copied.
+// rows of their own text each; many look at the rows of every text, hidden but for their own, and
+// the results are summed. All lengths must be known. Cost: the caches are copied.
 #include <math.h>
 #include <string.h>
 

@@ -182,8 +182,8 @@ const struct mgx_onnx_op mgx_onnx_ms_ngram_repeat_block = {
 
 // --- CropAndResize ---
 
-// Coordinates {boxes, count} on an axis of `length` points: from the box's first edge to its second,
-// its middle where there is one only. *inside: which are in the image.
+// Coordinates {boxes, count} on an axis of `length` points: from the box's first edge to its
+// second, its middle where there is one only. *inside: which are in the image.
 static struct mgx_ins *coordinates(struct mgx_node *n, int64_t first, int64_t length, int64_t count,
                                    struct mgx_ins **inside)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RotaryEmbedding of com.microsoft: its positions are input 1, of which one number may stand for all.
+// RotaryEmbedding of com.microsoft: its positions are input 1, of which one number may stand for
+// all.
 #include <assert.h>
 
 #include "onnx/build.h"

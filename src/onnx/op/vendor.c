@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Operators outside the standard that exporters have left in models: ImageScaler, Affine, Scale, Crop,
-// DynamicSlice and ConstantFill (of ONNX before 1.0), ATen's embedding_bag, and the MX quantization of Quark's models.
+// Operators outside the standard that exporters have left in models: ImageScaler, Affine, Scale,
+// Crop, DynamicSlice and ConstantFill (of ONNX before 1.0), ATen's embedding_bag, and the MX
+// quantization of Quark's models.
 #include <math.h>
 #include <string.h>
 
@@ -42,8 +43,8 @@ static enum mgx_status affine(struct mgx_node *n)
 const struct mgx_onnx_op mgx_onnx_affine = {.name = "Affine", .import = affine};
 const struct mgx_onnx_op mgx_onnx_scale = {.name = "Scale", .import = affine};
 
-// Images without borders: left, top, right and bottom; with `scale`, that many rows and columns from
-// the upper left corner on.
+// Images without borders: left, top, right and bottom; with `scale`, that many rows and columns
+// from the upper left corner on.
 static enum mgx_status crop(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 1));

@@ -17,8 +17,8 @@ enum { INLINE_INPUTS = 16 };
 
 // --- scratch ---
 
-// One arena for an evaluation and all within it: each gives back its part at its end, so that bodies
-// of a few small operators, run many times, ask for no memory.
+// One arena for an evaluation and all within it: each gives back its part at its end, so that
+// bodies of a few small operators, run many times, ask for no memory.
 struct part {
     struct mgx_arena own; // of the outermost
     struct mgx_arena_mark mark;

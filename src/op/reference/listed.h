@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Operators whose results have as many rows as the values say, as lists of fixed length: all that there
-// may be, one part behind the other, zeros where there is nothing, and last how many there are.
+// Operators whose results have as many rows as the values say, as lists of fixed length: all that
+// there may be, one part behind the other, zeros where there is nothing, and last how many there
+// are.
 //
 //     nonzero {rank, k}  ->  nonzero_list {rank * elements + 1}:  row, zeros, row, zeros, ..., k
 //

@@ -33,8 +33,8 @@ enum mgx_status mgx_body_give(struct mgx_compute_call *c, struct mgx_tensor *tak
 void mgx_tensors_release(struct mgx_tensor *t, int count);
 // Scratch copy of the inputs from `first` on as a plain array (shares nothing: borrowed).
 struct mgx_tensor *mgx_body_args(struct mgx_compute_call *c, int first);
-// Which of the `given` inputs behind an if's condition its body `which` of two takes: their numbers,
-// in order of its parameters, an array of the arena. *count is how many it is given; where that is
-// not the number of its parameters the two do not fit. NULL when there is no memory.
+// Which of the `given` inputs behind an if's condition its body `which` of two takes: their
+// numbers, in order of its parameters, an array of the arena. *count is how many it is given; where
+// that is not the number of its parameters the two do not fit. NULL when there is no memory.
 int *mgx_if_arguments(struct mgx_arena *arena, struct mgx_module *const *mod, int which, int given,
                       int *count) MGX_NODISCARD;

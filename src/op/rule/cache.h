@@ -14,8 +14,8 @@ struct mgx_cache_attention {
     bool whole; // a token sees all of its entry, later tokens too
 };
 
-// What is in a cache with room, as a mark (plan/blocks.h): its four lengths, and then one entry after
-// the other how many tokens it has. Not 0.
+// What is in a cache with room, as a mark (plan/blocks.h): its four lengths, and then one entry
+// after the other how many tokens it has. Not 0.
 static inline uint64_t mgx_cache_mark(const int64_t *lens)
 {
     return mgx_hash_bytes(lens, 4 * sizeof *lens, 0) | 1;

@@ -30,8 +30,8 @@ enum mgx_status mgx_require_length(struct mgx_shape_call *c, int input, int axis
                                    struct mgx_dim *want) MGX_NODISCARD;
 enum mgx_status mgx_require_fixed(struct mgx_shape_call *c, int input, int axis,
                                   int64_t length) MGX_NODISCARD;
-// Is this the result of `undefined`, standing for an optional input that is not there? Converting it
-// to another float type makes no value of it.
+// Is this the result of `undefined`, standing for an optional input that is not there? Converting
+// it to another float type makes no value of it.
 bool mgx_shape_is_absent(const struct mgx_shape *s);
 // A negative axis counts from the end; out of range fails: "<op>: axis 5 is out of range for rank
 // 4".

@@ -25,8 +25,9 @@ struct mgx_ins *mgx_emit_concat(struct mgx_ins *at, struct mgx_ins *const *in, i
 // One value in all places of `like`'s lengths.
 struct mgx_ins *mgx_emit_splat(struct mgx_ins *at, const struct mgx_shape *like, double value);
 // The product of two known values as a literal of floats; NULL where they are not: each must be one
-// value in all places, or a literal that lies row-major and has the elements of `shape`; and not many.
-// For what a rule makes of every product of a model, which folding would take several steps for.
+// value in all places, or a literal that lies row-major and has the elements of `shape`; and not
+// many. For what a rule makes of every product of a model, which folding would take several steps
+// for.
 struct mgx_ins *mgx_emit_known_product(struct mgx_ins *at, const struct mgx_shape *shape,
                                        const struct mgx_ins *x, const struct mgx_ins *y);
 // The same operator with the same attributes on other inputs.

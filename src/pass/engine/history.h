@@ -7,14 +7,15 @@
 //     another of that kind    a pass that changed nothing there is passed over; one that did tries
 //                             these rules alone
 //
-// A kind is a program with free sizes that gets fixed ones (targets/sizes.h): the same instructions,
-// other lengths. Most passes of a pipeline find nothing, those of its loops above all, and the others
-// by few of their rules. Where the way of a program parts from the history it follows, it goes on by
-// another one that is the same up to there, or else on its own; then its notes are one more history.
+// A kind is a program with free sizes that gets fixed ones (targets/sizes.h): the same
+// instructions, other lengths. Most passes of a pipeline find nothing, those of its loops above
+// all, and the others by few of their rules. Where the way of a program parts from the history it
+// follows, it goes on by another one that is the same up to there, or else on its own; then its
+// notes are one more history.
 //
 // Holds: a rewrite keeps the meaning of a program and is never owed to it, so a history that does
-// not fit leaves a program slower than it might be, never wrong. A way parts where another pass comes,
-// or the program has another size. A pass whose choice depends on how large things are
+// not fit leaves a program slower than it might be, never wrong. A way parts where another pass
+// comes, or the program has another size. A pass whose choice depends on how large things are
 // (mgx_pass.by_size) always runs. A history that is complete never changes, and may be followed by
 // several programs at once.
 #pragma once

@@ -53,7 +53,8 @@ static inline struct mgx_ins *mgx_var(const struct mgx_match *m, char letter)
 // Reads one pattern from *text and leaves *text behind it. False when the text is not a pattern or
 // names an unknown operator: a mistake in a rule.
 bool mgx_pattern_parse(struct mgx_pattern *out, const char **text);
-// A copy that takes as much room as the pattern has nodes, a tenth as a rule. NULL when out of memory.
+// A copy that takes as much room as the pattern has nodes, a tenth as a rule. NULL when out of
+// memory.
 const struct mgx_pattern *mgx_pattern_keep(struct mgx_arena *arena, const struct mgx_pattern *p);
 // Could an instruction with this operator be the pattern's root?
 bool mgx_pattern_may_begin(const struct mgx_pattern *p, const struct mgx_op *op);

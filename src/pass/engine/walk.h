@@ -11,8 +11,8 @@ struct mgx_module **mgx_modules_bodies_first(const struct mgx_program *p, struct
                                              int *count);
 
 // Infers the shapes of stale instructions, and of those with bodies, in the order of execution: a
-// pass may have changed strides upstream of instructions that it does not touch. Fails, naming the instruction, when lengths or type of a
-// result would change.
+// pass may have changed strides upstream of instructions that it does not touch. Fails, naming the
+// instruction, when lengths or type of a result would change.
 enum mgx_status mgx_refresh_shapes(struct mgx_program *p, struct mgx_arena *scratch,
                                    struct mgx_diag *diag) MGX_NODISCARD;
 

@@ -102,8 +102,9 @@ static bool signed_x(struct mgx_rewriter *r, struct mgx_ins *ins, const struct m
 
 enum { MOST_READERS = 32 };
 
-// Is the value rounded to whole numbers or to few bits soon, as in quantizing? A last bit of it then
-// decides between two of those, which lie far apart. *left bounds how many readers are looked at.
+// Is the value rounded to whole numbers or to few bits soon, as in quantizing? A last bit of it
+// then decides between two of those, which lie far apart. *left bounds how many readers are looked
+// at.
 static bool leads_to_rounding(const struct mgx_ins *ins, int *left)
 {
     static const struct mgx_op *const between[] = {&mgx_op_add, &mgx_op_sub, &mgx_op_mul,

@@ -90,8 +90,8 @@ const struct mgx_plan_target cpu_plan_target = {
 
 // --- compile ---
 
-// Settings of its own: "isa", a set of instructions as machine/isa.h names them; by default the best
-// that the machine has.
+// Settings of its own: "isa", a set of instructions as machine/isa.h names them; by default the
+// best that the machine has.
 
 static enum mgx_status create_machine(const struct mgx_compile_options *options,
                                       struct mgx_plan_machine **out, struct mgx_diag *diag)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Element types that kernels read, multiply and write. A family of micro-kernels multiplies one pair
-// of them; others are converted on the way: A when its block is copied, B when it is packed, C when
-// a tile is finished.
+// Element types that kernels read, multiply and write. A family of micro-kernels multiplies one
+// pair of them; others are converted on the way: A when its block is copied, B when it is packed, C
+// when a tile is finished.
 #pragma once
 
 #include <stdbool.h>

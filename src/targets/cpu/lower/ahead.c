@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which weights come next: every step is told what the one after it reads first of its own, for
-// each thread (kernel/product/ahead.h). Steps without weights in between are passed over, if their results
-// are few bytes: what is fetched must still be in L2 when its time comes.
+// each thread (kernel/product/ahead.h). Steps without weights in between are passed over, if their
+// results are few bytes: what is fetched must still be in L2 when its time comes.
 #include "targets/cpu/lower/lower.h"
 
 enum { PASSED_OVER = 2, PASSED_SMALL = 12 };

@@ -52,7 +52,8 @@ static bool goes(enum mgx_type type)
     return works(type) || is_byte(type) || is_wider(type) || type == MGX_BF16 || type == MGX_HALF;
 }
 
-// A float rounded to 16 bits, which is done where the result is stored, or at once for who reads it.
+// A float rounded to 16 bits, which is done where the result is stored, or at once for who reads
+// it.
 static bool is_rounded(const struct mgx_ins *ins)
 {
     return ins->op == &mgx_op_convert &&

@@ -8,7 +8,8 @@
 
 // What a body takes and gives, next to its program. Bool comes and goes as bytes, converted at the
 // edges; so do integers of 8 and 16 bits and floats of eight, and integers of 32 come: lanes hold
-// them as floats. Only conversions to float, quantizelinear and dequantizelinear may read or make them.
+// them as floats. Only conversions to float, quantizelinear and dequantizelinear may read or make
+// them.
 struct cpu_body {
     struct mgx_block block;
     mgx_isa isa;

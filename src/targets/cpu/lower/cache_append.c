@@ -7,7 +7,8 @@
 //     anything else                     a new cache: rows of past, new rows, zeros
 //
 // What a step writes into a cache with room lies behind the tokens of whoever has an earlier one,
-// and two steps from the same cache do not both get it: the block's mark says which tokens are in it.
+// and two steps from the same cache do not both get it: the block's mark says which tokens are in
+// it.
 #include <assert.h>
 #include <string.h>
 

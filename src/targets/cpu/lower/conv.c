@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// convolution, quant_convolution and convolution_backwards, alone or with their epilogue, on the kernels of
-// kernel/image/conv.h.
+// convolution, quant_convolution and convolution_backwards, alone or with their epilogue, on the
+// kernels of kernel/image/conv.h.
 //
 // Activations are channels last by strides; weights are packed once for the method the plan chose.
 // An input in another order is read as it is where the kernels can, so the first layer needs no
@@ -400,7 +400,8 @@ static bool tuned_method(struct mgx_plan_offer *c, const struct conv *v,
 
 // --- choosing it where somebody waits ---
 
-// The seconds that packing for a method would take; 0 if that is done. Infinite if it cannot be had.
+// The seconds that packing for a method would take; 0 if that is done. Infinite if it cannot be
+// had.
 static double packing_seconds(struct mgx_plan_offer *c, const struct conv *v,
                               const struct mgx_conv_desc *d, enum mgx_conv_method method)
 {

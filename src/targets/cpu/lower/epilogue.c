@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Epilogues; see epilogue.h. What is no activation of sums, bias and residual (epilogue_match.c), nor
-// ends in bytes (epilogue_bytes.c), runs as a block program.
+// Epilogues; see epilogue.h. What is no activation of sums, bias and residual (epilogue_match.c),
+// nor ends in bytes (epilogue_bytes.c), runs as a block program.
 #include "targets/cpu/lower/epilogue_match.h"
 
 #include <assert.h>

@@ -49,8 +49,8 @@ struct cpu_epilogue_run {
 };
 
 // Takes an instruction that is `op` itself, or that of integers, or a group of it and one
-// element-wise instruction after it. The columns of the result are axis 1 of a convolution, the last axis of a product.
-// False: not such a thing (c->why may say why).
+// element-wise instruction after it. The columns of the result are axis 1 of a convolution, the
+// last axis of a product. False: not such a thing (c->why may say why).
 bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
                         const struct mgx_ins **main);
 // Adds the block program's scratch behind the kernel's own workspace; call last.

@@ -50,8 +50,8 @@ void cpu_match_reset(struct cpu_epilogue *e);
 
 // --- epilogue_bytes.c ---
 
-// A result of bytes: quantizelinear of a value, of a value and a residual, or a function of one that
-// was quantized before.
+// A result of bytes: quantizelinear of a value, of a value and a residual, or a function of one
+// that was quantized before.
 bool cpu_match_bytes(struct cpu_match *m);
 // A result of floats of which the value was quantized on the way.
 bool cpu_match_floats(struct cpu_match *m);

@@ -3,9 +3,9 @@
 //
 //     rows in the order of their matrices:   e0 e0 e0 | e3 | e5 e5     gathered, multiplied, put back
 //
-// All matrices are packed alike, one behind the other, as gemm.h packs one: floats, or blocks that stay
-// as few bits. How many rows each gets is known in the run, so its product is planned then; that
-// allocates nothing. A single row is read and written where it lies.
+// All matrices are packed alike, one behind the other, as gemm.h packs one: floats, or blocks that
+// stay as few bits. How many rows each gets is known in the run, so its product is planned then;
+// that allocates nothing. A single row is read and written where it lies.
 #include <assert.h>
 #include <string.h>
 

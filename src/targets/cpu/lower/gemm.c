@@ -379,7 +379,8 @@ static enum mgx_kernel_type scale_type(enum mgx_type type)
                               : MGX_KERNEL_S32;
 }
 
-// Weights of blocks, all of them, whose rows are B's columns: values, scale, and zero points or NULL.
+// Weights of blocks, all of them, whose rows are B's columns: values, scale, and zero points or
+// NULL.
 static bool read_blocks(const struct mgx_ins *weights, const struct mgx_tensor **in)
 {
     for (int i = 0; i < weights->in_count; i++) {

@@ -113,8 +113,8 @@ static bool saturates(const struct mgx_requant *q, const float *scale, const flo
            stays_small(scale, bias, columns);
 }
 
-// Whether the second step needs none, of a residual that is added to what was not rounded: the first
-// step's numbers are within 2^31 likewise, and the residual's within 2^28.
+// Whether the second step needs none, of a residual that is added to what was not rounded: the
+// first step's numbers are within 2^31 likewise, and the residual's within 2^28.
 static bool saturates_sum(const struct mgx_requant *q, const float *scale, const float *bias,
                           int64_t columns)
 {
@@ -287,8 +287,8 @@ static int zero_of(const struct cpu_integer *x, const struct cpu_epilogue_run *r
     return x->zero_signed ? *(const int8_t *)zero : *(const uint8_t *)zero;
 }
 
-// All lines of a row of numbers at once: what is read once in a run comes from memory. (Inlined: gcc
-// takes a function with nothing but hints in it for one without effect.)
+// All lines of a row of numbers at once: what is read once in a run comes from memory. (Inlined:
+// gcc takes a function with nothing but hints in it for one without effect.)
 static inline __attribute__((always_inline)) void fetch(const void *from, int64_t count)
 {
     for (int64_t i = 0; from && i < count; i += 16)

@@ -28,8 +28,8 @@ struct cpu_integer {
 };
 
 // Reads types and zero points of a product of bytes, whose right operand has `columns`, and makes
-// constants of what is constant, folded into the step to bytes where that can be. False: not one for
-// the kernels (c->why says so). Nothing to do, here and below, where sums are of floats.
+// constants of what is constant, folded into the step to bytes where that can be. False: not one
+// for the kernels (c->why says so). Nothing to do, here and below, where sums are of floats.
 bool cpu_integer_prepare(struct mgx_plan_offer *c, struct cpu_epilogue *e,
                          const struct mgx_ins *main, int64_t columns, struct cpu_integer *out);
 // Room behind the kernel's own workspace; packs the columns' sums of B, [depth][columns] by strides

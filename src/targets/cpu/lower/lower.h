@@ -18,8 +18,8 @@ static inline struct mgx_pool *cpu_pool(const struct mgx_plan_args *args)
     return cpu_machine(args->machine)->pool;
 }
 
-// A kernel's own axes go from an operand's first element to its last and no farther: what they reach
-// when each stands at its end. For assertions.
+// A kernel's own axes go from an operand's first element to its last and no farther: what they
+// reach when each stands at its end. For assertions.
 static inline bool cpu_reaches(const struct mgx_shape *s, int64_t reach)
 {
     return !mgx_shape_elements(s) || reach + 1 == mgx_shape_space(s);

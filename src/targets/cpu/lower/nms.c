@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // nonmaxsuppression of floats: candidates sorted by radix, each held against the selected ones a
-// vector at a time (kernel/image/boxes.h): all of them, or of many candidates those near it (nms_grid.h).
+// vector at a time (kernel/image/boxes.h): all of them, or of many candidates those near it
+// (nms_grid.h).
 //
 // Arithmetic is that of the reference, operation by operation, so both select the same boxes. Cost:
-// candidates times selected boxes, 16 of them in a few cycles; of a grid, times those of some cells.
+// candidates times selected boxes, 16 of them in a few cycles; of a grid, times those of some
+// cells.
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,15 +4,16 @@
 //     a grid over all boxes; a box is listed in every cell that it touches
 //     candidate:  m x m points inside it  ->  their cells  ->  the boxes listed there
 //
-// Boxes that overlap by more than iou share more than that part of either's width and height. m points
-// divide a side into m + 1 parts; where these are no wider than iou of it, what the two share has one of
-// the points in it, in both directions, so the other box touches that point's cell. Detectors push
-// classes aside before they suppress them, so most boxes are far from most others.
+// Boxes that overlap by more than iou share more than that part of either's width and height. m
+// points divide a side into m + 1 parts; where these are no wider than iou of it, what the two
+// share has one of the points in it, in both directions, so the other box touches that point's
+// cell. Detectors push classes aside before they suppress them, so most boxes are far from most
+// others.
 //
 // Holds: the same answer as holding it against all of them. Cells are found by subtracting and
-// multiplying, which keep order, and a box is listed some roundings wider than it is; so a point that is
-// rounded out of a box is still in one of its cells. Cost: O(1) cells a box, since a cell is at least as
-// large as boxes are on average.
+// multiplying, which keep order, and a box is listed some roundings wider than it is; so a point
+// that is rounded out of a box is still in one of its cells. Cost: O(1) cells a box, since a cell
+// is at least as large as boxes are on average.
 #include "targets/cpu/lower/nms_grid.h"
 
 #include <assert.h>

@@ -6,8 +6,8 @@
 
 struct cpu_nms_grid;
 
-// For `count` boxes of MGX_BOX_FIELDS floats each. NULL: not for such boxes, such a threshold, or out
-// of memory; then all of them are asked.
+// For `count` boxes of MGX_BOX_FIELDS floats each. NULL: not for such boxes, such a threshold, or
+// out of memory; then all of them are asked.
 struct cpu_nms_grid *cpu_nms_grid_create(mgx_box_overlaps overlaps, const float *boxes,
                                          int64_t count, float iou);
 void cpu_nms_grid_destroy(struct cpu_nms_grid *g);

@@ -3,8 +3,8 @@
 // kernel/rows/rows.h.
 //
 // The body is known to the pass that made it: a mean and a centred value, or neither, a root of the
-// mean square plus epsilon, then perhaps a scale and a shift, and perhaps a rounding to bfloat16. What the kernel needs are x, epsilon,
-// scale and shift, found by their places in it.
+// mean square plus epsilon, then perhaps a scale and a shift, and perhaps a rounding to bfloat16.
+// What the kernel needs are x, epsilon, scale and shift, found by their places in it.
 #include <assert.h>
 
 #include "base/size.h"

@@ -240,7 +240,8 @@ static struct mgx_requant requant_of(const struct pointwise *p, const struct mgx
                           is_signed);
 }
 
-// Blocks of a run from number `first` on, `left` of them or as many as are one call; returns how many.
+// Blocks of a run from number `first` on, `left` of them or as many as are one call; returns how
+// many.
 static int64_t quantize(const struct job *job, int64_t from, int64_t to, int64_t first,
                         int64_t left)
 {

@@ -2,8 +2,8 @@
 // rnn, gru, lstm, quant_lstm, and of these two the last cells or all states, on the kernels of
 // kernel/product/rnn.h.
 //
-// Weights, bias and peepholes must be constants, and what bytes stand for; activations sigmoid, tanh
-// and relu, with which exporters get by.
+// Weights, bias and peepholes must be constants, and what bytes stand for; activations sigmoid,
+// tanh and relu, with which exporters get by.
 #include <assert.h>
 #include <string.h>
 
@@ -86,7 +86,8 @@ static bool is_weight(int i)
 static bool find_operands(struct mgx_plan_offer *c, struct rnn *v)
 {
     for (int i = 0; i < OPERANDS; i++) {
-        // What was left out has no elements, whether it is still an instruction or a literal by now.
+        // What was left out has no elements, whether it is still an instruction or a literal by
+        // now.
         v->has[i] = i < c->in_count && c->ins->in[i]->op != &mgx_op_undefined &&
                     (i < BIAS || mgx_shape_elements(&c->in[i]) > 0);
         if (!v->has[i])

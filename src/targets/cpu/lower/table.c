@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions of one byte; see table.h. Every instruction between the byte and the result is evaluated
-// once, over all 256 values.
+// Functions of one byte; see table.h. Every instruction between the byte and the result is
+// evaluated once, over all 256 values.
 #include "targets/cpu/lower/table.h"
 
 #include "op/eval/eval.h"

@@ -6,7 +6,8 @@
 
 // The result of a body for every value of `from`, one of its instructions or parameters and of 8
 // bits, by the byte as it lies in memory. NULL when the result, of 8 bits too, depends on anything
-// else that is not constant, or when out of memory. In the offer's arena. The reference computes it.
+// else that is not constant, or when out of memory. In the offer's arena. The reference computes
+// it.
 const uint8_t *cpu_table_of(struct mgx_plan_offer *c, const struct mgx_module *body,
                             const struct mgx_ins *from);
 // The same of `to`, one of the body's instructions, in place of its result.

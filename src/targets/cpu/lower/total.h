@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Values made of totals, as other files see them: total.c runs them, total_form.c knows the two of a
-// dynamic quantization, bundle.c runs those with what follows.
+// Values made of totals, as other files see them: total.c runs them, total_form.c knows the two of
+// a dynamic quantization, bundle.c runs those with what follows.
 #pragma once
 
 #include "targets/cpu/lower/lower.h"

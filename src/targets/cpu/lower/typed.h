@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bodies of scalar operators over any number types, compiled to lines over blocks (kernel/rows/typed.h).
+// Bodies of scalar operators over any number types, compiled to lines over blocks
+// (kernel/rows/typed.h).
 //
 // What body.h declines (integers, double, half, conversions between them) runs here: each
 // instruction of the body is a line, its value cut back to its own type, as the reference does it.

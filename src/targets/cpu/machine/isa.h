@@ -19,8 +19,8 @@
 // features stand in order of worth, and a set is larger than its parts.
 typedef uint64_t mgx_isa;
 
-// One row: enumerator, name, option of the compiler; then where cpuid tells, leaf, subleaf, register
-// and bit, and the registers that the operating system has to save for it.
+// One row: enumerator, name, option of the compiler; then where cpuid tells, leaf, subleaf,
+// register and bit, and the registers that the operating system has to save for it.
 // clang-format off
 #define MGX_X86_FEATURES(X) \
     X(AVX,         "avx",         "-mavx",        1, 0, c, 28, YMM) \

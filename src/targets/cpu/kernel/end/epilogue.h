@@ -7,8 +7,9 @@
 //     y = act(sum + bias[col]) * residual          MGX_RESIDUAL_TIMES (gates: Llama's silu(a) * b)
 //     y = act(...) * factor[col] + term[col] ...   batch normalization behind it (ConvMixer)
 //
-// then hook(tile) if there is one, then, where the result is one of bytes, requant.h. Bias, residual and a clamp are applied in registers; other
-// activations and the hook run over the tile just stored.
+// then hook(tile) if there is one, then, where the result is one of bytes, requant.h. Bias,
+// residual and a clamp are applied in registers; other activations and the hook run over the tile
+// just stored.
 #pragma once
 
 #include <stdint.h>

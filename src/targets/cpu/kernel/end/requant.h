@@ -11,8 +11,8 @@
 //     y = r + zero                             a byte, since low and high say so
 //     y = table[y]                             where there is a table
 //
-// A second step is where a residual, a term, a table in the middle or `floats` is. With `floats` what
-// follows is y = r * unit, a float, and the last rounding is left out unless `rounds_last`.
+// A second step is where a residual, a term, a table in the middle or `floats` is. With `floats`
+// what follows is y = r * unit, a float, and the last rounding is left out unless `rounds_last`.
 //
 // Kernels that pack with saturation may leave out clamps that change nothing: the first where
 // `saturates`, without a second step, the second's where `saturates_last`.
@@ -48,9 +48,9 @@ static inline struct mgx_requant mgx_requant_to(float scale, int zero, bool is_s
         .is_signed = is_signed, .divisor = scale, .low = low, .high = low + 255, .zero = zero};
 }
 
-// A residual is added as an unsigned byte times `share`; its zero point is in an offset that is added
-// before, so that no byte is subtracted from, and every kernel does it so: they round alike. Signed
-// bytes are unsigned ones that are this much larger.
+// A residual is added as an unsigned byte times `share`; its zero point is in an offset that is
+// added before, so that no byte is subtracted from, and every kernel does it so: they round alike.
+// Signed bytes are unsigned ones that are this much larger.
 static inline int mgx_requant_raised(const struct mgx_requant *q)
 {
     return q->residual_signed ? 128 : 0;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Depthwise convolution of bytes, one row of output pixels: several pixels of a vector of channels in
-// registers.
+// Depthwise convolution of bytes, one row of output pixels: several pixels of a vector of channels
+// in registers.
 //
 //     lines 0 and 1   a0 b0 a1 b1 ...  of a pixel: one channel's two values side by side in 16 bits
 //     their weights   v0 w0 v1 w1 ...  of a kernel column
 //     vpmaddwd        a0 v0 + b0 w0, ...   two taps of a channel at once, in int32
 //
-// That is AVX2, with eight channels; with VNNI four lines' bytes lie side by side, where weights less
-// their zero point are signed bytes. A group of lines is widened once for all outputs that it is a tap
-// of; the last line of an odd kernel goes alone. AVX2: some 20 instructions for eight outputs of a
-// 3 x 3 kernel, and their step to bytes.
+// That is AVX2, with eight channels; with VNNI four lines' bytes lie side by side, where weights
+// less their zero point are signed bytes. A group of lines is widened once for all outputs that it
+// is a tap of; the last line of an odd kernel goes alone. AVX2: some 20 instructions for eight
+// outputs of a 3 x 3 kernel, and their step to bytes.
 #pragma once
 
 #include <stdbool.h>
@@ -28,9 +28,9 @@ struct mgx_byte_dw_args {
     int height, kernel, stride, dilation;
     int zero;
     bool is_signed;
-    // [vector of channels]: the sums of each channel's weights as int32, then [group of lines][kernel]
-    // [channel][lines of a group] as int16 or int8, together 32 bits; zeros where there is no channel
-    // or line.
+    // [vector of channels]: the sums of each channel's weights as int32, then [group of
+    // lines][kernel] [channel][lines of a group] as int16 or int8, together 32 bits; zeros where
+    // there is no channel or line.
     const char *weights;
     int64_t channels, count; // count: output pixels
     // Of the first channel and pixel: c[0], residual[0], scale, bias, clamp, requant; c_row and

@@ -12,12 +12,13 @@
 // so output (i, j) is what comes out, divided by 9 and by a power of two up to 64. Sums are kept
 // modulo 2^32, where the division by 9 is a multiplication; what is left is the output if that fits
 // 26 bits. Transformed bytes less their zero point are at most 68 x 255 = 17,340 in size: no output
-// of B' d B has coefficients of one sign that add up to more than 68, and so also where a zero point
-// cuts the range in two. Weights less theirs become at most 49 x 255. Both fit 16 bits, and vpmaddwd
-// or vpdpwssd multiply them at half the pace of bytes, but a quarter as many: twice as fast and more.
+// of B' d B has coefficients of one sign that add up to more than 68, and so also where a zero
+// point cuts the range in two. Weights less theirs become at most 49 x 255. Both fit 16 bits, and
+// vpmaddwd or vpdpwssd multiply them at half the pace of bytes, but a quarter as many: twice as
+// fast and more.
 //
-// A tile at the end of a line or a column of which two pixels or fewer exist is short that way: it is
-// one of F(2, 3), whose points 0, 1, -1 and infinity have the same transformed weights, with
+// A tile at the end of a line or a column of which two pixels or fewer exist is short that way: it
+// is one of F(2, 3), whose points 0, 1, -1 and infinity have the same transformed weights, with
 //
 //     o = d0 - d2, d1 + d2, d2 - d1, -, -, d1 - d3          24 y0 =  4 (s0 - 3 (s1 + s2))
 //                                                           12 y1 = -2 (3 (s1 - s2) + s5)
@@ -38,8 +39,8 @@ enum {
     MGX_BYTE_WINOGRAD_SUMS = 37 // rows from tile to tile of the sums: off multiples of 4096 bytes
 };
 
-// One patch of the input, 6 x 6 pixels. Rows y in [y_begin, y_end) and columns x in [x_begin, x_end)
-// of it exist, the others are `zero`; `x` points at row 0, column 0, which need not.
+// One patch of the input, 6 x 6 pixels. Rows y in [y_begin, y_end) and columns x in [x_begin,
+// x_end) of it exist, the others are `zero`; `x` points at row 0, column 0, which need not.
 struct mgx_byte_winograd_input {
     const uint8_t *x;
     int64_t line, pixel; // strides
@@ -59,8 +60,8 @@ struct mgx_byte_winograd_output {
     // Of the first pixel; c_row and residual_row are the distance from pixel to pixel.
     struct mgx_tile_args tile;
     int64_t line, residual_line; // bytes
-    // The sums of other channels: what they come to is added, and where this is not the last of them
-    // the outputs stay there as they are. [4][4][cols], NULL: there are none.
+    // The sums of other channels: what they come to is added, and where this is not the last of
+    // them the outputs stay there as they are. [4][4][cols], NULL: there are none.
     int32_t *others;
     bool adds, stays;
 };

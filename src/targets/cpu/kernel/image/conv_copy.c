@@ -232,8 +232,8 @@ static const char *input_line(const struct copy *copy, const char *x, int64_t gr
                    copy->size;
 }
 
-// Line i of a strip whose lines are several of the input's: what the walk's dimensions are, its steps
-// say.
+// Line i of a strip whose lines are several of the input's: what the walk's dimensions are, its
+// steps say.
 static const char *merged_line(const struct copy *copy, const char *x, int64_t group,
                                const struct mgx_conv_place *at, int64_t i)
 {

@@ -104,8 +104,8 @@ enum mgx_status mgx_conv_plan_prepare(struct mgx_conv_plan *plan, enum mgx_conv_
 int mgx_conv_plan_choices(const struct mgx_conv_plan *plan, struct mgx_conv_choice *choices);
 enum mgx_conv_method mgx_conv_plan_choose(const struct mgx_conv_plan *plan);
 
-// What a task of Winograd's method makes: tiles, in blocks of block_tiles at most, by panels of output
-// channels.
+// What a task of Winograd's method makes: tiles, in blocks of block_tiles at most, by panels of
+// output channels.
 struct mgx_conv_task {
     int64_t begin, count, blocks; // tiles
     int64_t first, end;           // panels

@@ -444,16 +444,16 @@ static void end_fetching(struct fetching *f, struct mgx_tile_args *args)
     f->left -= f->taps * f->share.tile_bytes;
 }
 
-// Whether run_row takes the row, if it makes no tile with the next one: its sums begin and end here,
-// and are what y holds.
+// Whether run_row takes the row, if it makes no tile with the next one: its sums begin and end
+// here, and are what y holds.
 static bool is_whole(const struct tile *t)
 {
     return t->first && t->last && !t->part->plan->converts_y;
 }
 
-// A row of tiles. All that changes from one to the next is where they lie: of shallow tiles, setting
-// them up one by one is a third of the time. What registers do not do is done for a few tiles at
-// once, while they are in L1.
+// A row of tiles. All that changes from one to the next is where they lie: of shallow tiles,
+// setting them up one by one is a third of the time. What registers do not do is done for a few
+// tiles at once, while they are in L1.
 static void run_row(struct tile *t, const struct mgx_conv_row *row, int count,
                     const mgx_tile_fn *tiles, struct fetching *f, struct mgx_tile_args *args)
 {
@@ -543,8 +543,8 @@ static bool ends_in_registers(const struct mgx_conv_plan *plan)
     return plan->kernel->strip && mgx_output_in_registers(&plan->d.epilogue, plan->d.y_type);
 }
 
-// What is read after `panels` of them from panel p on: the next ones, the first one again for the next
-// block, or what follows the part.
+// What is read after `panels` of them from panel p on: the next ones, the first one again for the
+// next block, or what follows the part.
 static struct mgx_ahead read_after(const struct part *part, int64_t p, int panels)
 {
     const int64_t next = p + panels;

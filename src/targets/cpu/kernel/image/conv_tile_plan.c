@@ -289,8 +289,8 @@ static int64_t wanted_tasks(const struct mgx_conv_plan *plan)
                            d->threads);
 }
 
-// Strips come by a line of the output, and of what is added to it, once for every few columns: those
-// lines are to stay with the input.
+// Strips come by a line of the output, and of what is added to it, once for every few columns:
+// those lines are to stay with the input.
 static int64_t bytes_ending(const struct mgx_conv_plan *plan)
 {
     const struct mgx_epilogue *e = &plan->d.epilogue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Convolution 3 x 3 of bytes, stride 1, by Winograd's method in whole numbers; byte_winograd.h has
-// the arithmetic, and why it is exact. For machines whose products of bytes are no faster than twice
-// those of 16 bits: AVX2, where bytes are widened, and AVX-512 with VNNI, whose vpdpbusd is twice as
-// fast as vpdpwssd.
+// the arithmetic, and why it is exact. For machines whose products of bytes are no faster than
+// twice those of 16 bits: AVX2, where bytes are widened, and AVX-512 with VNNI, whose vpdpbusd is
+// twice as fast as vpdpwssd.
 //
 //     task: a range of tiles, a range of panels of two vectors of output channels
 //       block of up to 30 tiles
@@ -14,9 +14,9 @@
 //             output tiles: transformed back, added to what other parts came to; behind the last
 //             one bias, residual, step to bytes, in registers
 //
-// U takes eight bytes for a weight, so where few tiles share many weights memory makes other methods
-// better; the cost says so. On a Zen 5 core 64 > 64 channels of 56 x 56 pixels take 152 us, where
-// bytes take 228; of them products 115, patches 10, tiles 20.
+// U takes eight bytes for a weight, so where few tiles share many weights memory makes other
+// methods better; the cost says so. On a Zen 5 core 64 > 64 channels of 56 x 56 pixels take 152 us,
+// where bytes take 228; of them products 115, patches 10, tiles 20.
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -282,8 +282,8 @@ static struct cut best_cut(const struct mgx_conv_plan *plan, int64_t depth_block
 }
 
 // U is read once, in order, and asked for ahead: it comes faster than the weights of other methods.
-// Taken as twice as fast, the 14 x 14 layers of ResNet50 (4.7 MB of U each) are this method's, which
-// makes the whole model 3 % faster on a core that memory gives 40 GB/s.
+// Taken as twice as fast, the 14 x 14 layers of ResNet50 (4.7 MB of U each) are this method's,
+// which makes the whole model 3 % faster on a core that memory gives 40 GB/s.
 static double cost(const struct mgx_conv_plan *plan)
 {
     const double threads = plan->d.threads > 1 ? plan->d.threads : 1;

@@ -60,9 +60,10 @@ SIMD void product_step(int rows, int nv, const struct product_rows *a, int k, co
 }
 
 // Into L1 where it has room for the next element's panel beside this one's: 32 KB for 256 channels,
-// of which a product takes 16 bytes a cycle. From L2 they come in time where the core's own prefetching
-// follows, which it does in one process and not in the next: 172 us or 205 to 220 for 256 > 256 channels
-// of 14 x 14 on a Zen 5 core. A Zen 4 core, whose L1 has no room, takes 434 us by L1 and 385 by L2.
+// of which a product takes 16 bytes a cycle. From L2 they come in time where the core's own
+// prefetching follows, which it does in one process and not in the next: 172 us or 205 to 220 for
+// 256 > 256 channels of 14 x 14 on a Zen 5 core. A Zen 4 core, whose L1 has no room, takes 434 us
+// by L1 and 385 by L2.
 SIMD void fetch_ahead(const struct mgx_byte_winograd_panel *p, const char *from)
 {
     if (p->ahead_far)

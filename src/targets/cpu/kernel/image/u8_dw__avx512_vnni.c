@@ -5,9 +5,9 @@
 //     two rounds of unpacking     a0 b0 c0 d0  a1 b1 c1 d1 ...      16 channels in each of 4 vectors
 //     vpdpbusd with their weights                                   four taps of a channel at once
 //
-// Unpacking leaves channels in an order of their own, the same in every 16 bytes: vector s has those
-// from 4 s on of each of these. Packing sums to bytes undoes it. Costs some 40 instructions for 64
-// outputs of a 3 x 3 kernel and the step to bytes, up to four outputs side by side.
+// Unpacking leaves channels in an order of their own, the same in every 16 bytes: vector s has
+// those from 4 s on of each of these. Packing sums to bytes undoes it. Costs some 40 instructions
+// for 64 outputs of a 3 x 3 kernel and the step to bytes, up to four outputs side by side.
 #include "targets/cpu/kernel/image/byte_dw.h"
 #include "targets/cpu/kernel/tile/byte_ends.h"
 

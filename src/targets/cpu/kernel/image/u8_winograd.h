@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The transforms of byte_winograd.h, compiled once per instruction set: a vector of a patch's
 // channels in int16, a vector of a tile's columns in int32. With AVX2 a patch of 16 channels takes
-// some 120 cycles, a tile of 8 columns some 100 with its end; with AVX-512 a patch of 32 channels 90
-// and one that lacks something 140, a tile of 16 columns 100 and with a residual 160.
+// some 120 cycles, a tile of 8 columns some 100 with its end; with AVX-512 a patch of 32 channels
+// 90 and one that lacks something 140, a tile of 16 columns 100 and with a residual 160.
 #include <string.h>
 
 #include "targets/cpu/kernel/image/byte_winograd.h"
@@ -95,9 +95,9 @@ SIMD int64_t place_in(const struct six *s, int i)
     return i == 3 ? s->three : i == 5 ? s->five : i * s->one;
 }
 
-// What a patch lacks: how far each line and column is from the first one, or from one that exists in
-// their place, since even without a lane to load an address nowhere can take hundreds of cycles; and
-// the channels of each that exist.
+// What a patch lacks: how far each line and column is from the first one, or from one that exists
+// in their place, since even without a lane to load an address nowhere can take hundreds of cycles;
+// and the channels of each that exist.
 struct lack {
     int64_t line[EDGE], pixel[EDGE];
     uint32_t in_line[EDGE], in_pixel[EDGE];

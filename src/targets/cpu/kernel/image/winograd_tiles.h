@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where the tiles of Winograd's method lie in an image. With a dilation of d the outputs d apart are
-// a convolution of their own, over the inputs d apart: each of these phases has its own tiles, whose
-// pixels are d apart.
+// Where the tiles of Winograd's method lie in an image. With a dilation of d the outputs d apart
+// are a convolution of their own, over the inputs d apart: each of these phases has its own tiles,
+// whose pixels are d apart.
 #pragma once
 
 #include <assert.h>

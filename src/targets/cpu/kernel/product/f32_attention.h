@@ -49,9 +49,9 @@ static void scale_rows(float *s, int64_t stride, int rows, int64_t n, float scal
     }
 }
 
-// e^x for x <= 0, or 0 where that is below 2^-92: the largest power of a row is 1, and no float tells
-// such an addend from none. Down among the denormals every operation takes a hundred times as long,
-// the products with V included.
+// e^x for x <= 0, or 0 where that is below 2^-92: the largest power of a row is 1, and no float
+// tells such an addend from none. Down among the denormals every operation takes a hundred times as
+// long, the products with V included.
 SIMD vf power(vf x)
 {
     const vf least = vf_set(-64.0f);

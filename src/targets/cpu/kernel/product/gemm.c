@@ -352,8 +352,8 @@ static bool ends_in_registers(const struct mgx_gemm_plan *plan)
     return plan->kernel->strip && !d->hook_only && mgx_output_in_registers(&d->epilogue, d->c_type);
 }
 
-// Whether they are floats that an activation is left to be made of: a strip's are finished at once, a
-// tile's each by itself, for which a tile of bytes stops a hundred cycles.
+// Whether they are floats that an activation is left to be made of: a strip's are finished at once,
+// a tile's each by itself, for which a tile of bytes stops a hundred cycles.
 static bool finishes_strips(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
@@ -400,8 +400,8 @@ static int run_strip(const struct part *part, int64_t p, struct mgx_tile_args *a
     return panels;
 }
 
-// Whether panels that lie one behind the other are too many for L2 to have them still, with those of
-// the products around.
+// Whether panels that lie one behind the other are too many for L2 to have them still, with those
+// of the products around.
 static bool is_stream(const struct mgx_gemm_plan *plan)
 {
     enum { LEAST_BYTES = 256 * 1024 };

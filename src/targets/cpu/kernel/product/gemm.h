@@ -90,8 +90,8 @@ struct mgx_gemm_args {
     const float *bias;  // [n]; may be NULL
     const float *scale; // [n]; integer sums become floats by it; needed unless they stay
     // What integer sums begin with, where a_zero is known only now, for all columns of all panels:
-    // that zero point, made larger by mgx_kernel_shift(), times minus the column's sum. NULL: a_zero
-    // is what it is.
+    // that zero point, made larger by mgx_kernel_shift(), times minus the column's sum. NULL:
+    // a_zero is what it is.
     const int32_t *start;
     const void *residual;
     void *c;

@@ -4,8 +4,8 @@
 //     line: n values, `step` apart     largest of each block, then the place in the block that has it
 //     lanes: many lines                step by step, for all of them at once
 //
-// Values are compared as integers in the same order: both zeros are one, a NaN is before every number.
-// Of equal values the first is meant, or the last.
+// Values are compared as integers in the same order: both zeros are one, a NaN is before every
+// number. Of equal values the first is meant, or the last.
 #pragma once
 
 #include <stdbool.h>

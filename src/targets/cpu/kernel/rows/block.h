@@ -19,9 +19,9 @@
 #include "op/pointwise.h"
 #include "targets/cpu/kernel/kernel.h"
 
-// What a line computes, over operands x, y, z: a scalar operator's row (its MGX_PW_ code), or one of
-// these. DEQUANT is (x - z) * y, QUANT_* is round(x / y) + z within the type; of QUANT_F8 b is the
-// kind (enum mgx_fp8), and there is no z but 0. ROUND_* is x to so many bits and back.
+// What a line computes, over operands x, y, z: a scalar operator's row (its MGX_PW_ code), or one
+// of these. DEQUANT is (x - z) * y, QUANT_* is round(x / y) + z within the type; of QUANT_F8 b is
+// the kind (enum mgx_fp8), and there is no z but 0. ROUND_* is x to so many bits and back.
 enum mgx_block_code {
     MGX_BLOCK_COPY = MGX_PW_COUNT,
     MGX_BLOCK_DEQUANT,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Floats that become bytes by a range found when they run (DynamicQuantizeLinear), and what products
-// of such bytes need then.
+// Floats that become bytes by a range found when they run (DynamicQuantizeLinear), and what
+// products of such bytes need then.
 //
 //     scale = (high - low) / 255, or 1 where that is 0     low <= 0 <= high, of all values
 //     zero  = clamp(round(-low / scale), 0, 255)

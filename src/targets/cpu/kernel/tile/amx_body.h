@@ -10,17 +10,17 @@
 //      tmm5              |  tmm2  |  tmm3  |
 //                        +--------+--------+
 //
-// Reckoned from what Intel publishes, never measured: a product takes the unit 16 cycles, its result
-// is there after 52, a load from L1 takes 8. So a step of four products is 64 cycles, of which loads
-// hide 32 (16 x 16 x 64 bytes in 16 cycles are 1,024 products a cycle; AVX-512 has 128); up to 16
-// rows have two products a step, which wait for those before them: 52 cycles, whatever the rows.
-// From some 8 rows on that is less than AVX-512 takes.
+// Reckoned from what Intel publishes, never measured: a product takes the unit 16 cycles, its
+// result is there after 52, a load from L1 takes 8. So a step of four products is 64 cycles, of
+// which loads hide 32 (16 x 16 x 64 bytes in 16 cycles are 1,024 products a cycle; AVX-512 has
+// 128); up to 16 rows have two products a step, which wait for those before them: 52 cycles,
+// whatever the rows. From some 8 rows on that is less than AVX-512 takes.
 //
 // Tiles are as high and as deep as divides evenly: R = rows / tiles, the last one begins so much
-// earlier that it ends with the rows and makes some of them twice; P = groups / steps, and what does
-// not divide is copied to tiles filled up with zeros. So there is one configuration for all steps of
-// a call, none that reads behind a row or the last row, and as a rule one for all calls: it stays in
-// the registers of the thread (struct mgx_tile_registers) as long as its R will do.
+// earlier that it ends with the rows and makes some of them twice; P = groups / steps, and what
+// does not divide is copied to tiles filled up with zeros. So there is one configuration for all
+// steps of a call, none that reads behind a row or the last row, and as a rule one for all calls:
+// it stays in the registers of the thread (struct mgx_tile_registers) as long as its R will do.
 //
 // Sums leave by way of L1. Those of floats: within a step the even values of the depth are summed,
 // and the odd ones; both are added to each other, then to what there is (the manual's order). Each
@@ -383,7 +383,8 @@ static void end_rows(int rows, int nv, const struct mgx_tile_args *args, const f
         }
 }
 
-// One for panels of two vectors and of one. Up to 16 rows are one tile. More lie in two halves: those that follow each other are cut evenly.
+// One for panels of two vectors and of one. Up to 16 rows are one tile. More lie in two halves:
+// those that follow each other are cut evenly.
 static __attribute__((noinline, noclone)) void run_tile(int rows, int nv,
                                                         const struct mgx_tile_args *args)
 {

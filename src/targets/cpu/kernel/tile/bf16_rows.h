@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of bf16 as vectors of floats, AVX-512 with BF16, and the end of a tile in scratch: `round` of
-// tile.h.
+// Rows of bf16 as vectors of floats, AVX-512 with BF16, and the end of a tile in scratch: `round`
+// of tile.h.
 #pragma once
 
 #include "targets/cpu/kernel/tile/tile.h"

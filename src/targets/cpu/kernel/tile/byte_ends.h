@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How tiles of int32 sums end, AVX2 and AVX-512: as they are, as floats, or as bytes (requant.h). Up
-// to eight rows of a vector's columns in registers; rows from the fourth on lie in the second half.
-// Shared by the kernels of bytes that end in registers. What most tiles of a network want, bytes of
-// whole vectors, with or without a residual, is `end_plainly`: with AVX2 some 15 cycles for 64
-// values, 25 with a residual.
+// How tiles of int32 sums end, AVX2 and AVX-512: as they are, as floats, or as bytes (requant.h).
+// Up to eight rows of a vector's columns in registers; rows from the fourth on lie in the second
+// half. Shared by the kernels of bytes that end in registers. What most tiles of a network want,
+// bytes of whole vectors, with or without a residual, is `end_plainly`: with AVX2 some 15 cycles
+// for 64 values, 25 with a residual.
 #pragma once
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counting and packing chunks of weights; see chunk.h. To find a chunk a partner and to put it there
-// takes twice as long as to make it.
+// Counting and packing chunks of weights; see chunk.h. To find a chunk a partner and to put it
+// there takes twice as long as to make it.
 #include "targets/cpu/kernel/tile/chunk.h"
 
 #include <assert.h>

@@ -55,9 +55,9 @@ struct mgx_chunk_matrix {
 bool mgx_chunk_fits(const struct mgx_chunk_matrix *m);
 // The number of chunks of the largest panel. It reads all weights.
 int64_t mgx_chunk_count(const struct mgx_chunk_matrix *m);
-// Whether so many chunks are worth it beside bytes widened to 16 bits: where they are half more than
-// the depth needs, those are as fast in any case, and from a quarter on (few chunks find a partner
-// then) where A is `quickly` widened and serves many columns.
+// Whether so many chunks are worth it beside bytes widened to 16 bits: where they are half more
+// than the depth needs, those are as fast in any case, and from a quarter on (few chunks find a
+// partner then) where A is `quickly` widened and serves many columns.
 bool mgx_chunk_pays(const struct mgx_chunk_matrix *m, int64_t most, bool quickly);
 
 // Bytes of a panel of `most` chunks, and where its weights begin.

@@ -160,8 +160,8 @@ static bool find(struct mgx_chunk_walk *w)
     return false;
 }
 
-// After a chunk of the first `count` values: all of them are taken, but for what is left of the last
-// and, in a chunk of four, of the second.
+// After a chunk of the first `count` values: all of them are taken, but for what is left of the
+// last and, in a chunk of four, of the second.
 static void leave(struct mgx_chunk_walk *w, int count, const uint64_t left[2])
 {
     uint64_t *rest = w->byte.rest;

@@ -126,8 +126,8 @@ static void step(struct mgx_chunk_walk *w, int count)
     w->at += count;
 }
 
-// A chunk that begins `back` values before the first one that is left: its weights, and what is left
-// then. Returns how many values have nothing left.
+// A chunk that begins `back` values before the first one that is left: its weights, and what is
+// left then. Returns how many values have nothing left.
 static int take(const struct mgx_chunk_walk *w, int back, cols taken[VALUES], cols rest[VALUES])
 {
     const cols most_of_byte = {127, 127, 127, 127, 127, 127, 127, 127};
@@ -150,7 +150,8 @@ static int take(const struct mgx_chunk_walk *w, int back, cols taken[VALUES], co
     return done;
 }
 
-// Two values of every column: the bytes of the second behind those of the first, as x86 has 16 bits.
+// Two values of every column: the bytes of the second behind those of the first, as x86 has 16
+// bits.
 static cols side_by_side(cols first, cols second)
 {
     return (first & 0xff) | (second << 8);

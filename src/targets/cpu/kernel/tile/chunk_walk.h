@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The chunks of a panel (chunk.h), one after the other, as packing and counting take them. Two walks
-// make the same of any weights: one of 16 bits, and one of bytes where weights are signed bytes with
-// no zero points, as nearly all are, which takes half the time.
+// The chunks of a panel (chunk.h), one after the other, as packing and counting take them. Two
+// walks make the same of any weights: one of 16 bits, and one of bytes where weights are signed
+// bytes with no zero points, as nearly all are, which takes half the time.
 #pragma once
 
 #include "base/size.h"
@@ -52,7 +52,8 @@ void mgx_chunk_walk_start(struct mgx_chunk_walk *w, const struct mgx_chunk_matri
 // False when all values are packed. `chunk` NULL: it is only counted.
 bool mgx_chunk_walk_next(struct mgx_chunk_walk *w, struct mgx_chunk *chunk);
 
-// Puts panel p in order and describes it as a matrix of its own. False: it is to be read as it lies.
+// Puts panel p in order and describes it as a matrix of its own. False: it is to be read as it
+// lies.
 bool mgx_chunk_turn(struct mgx_chunk_stripe *stripe, const struct mgx_chunk_matrix *m, int64_t p,
                     struct mgx_chunk_matrix *panel);
 

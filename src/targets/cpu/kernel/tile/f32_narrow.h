@@ -220,19 +220,19 @@ SIMD vf load_bf16(const char *p)
 
 // --- products ---
 
-// Bytes of a panel. Of a single one that is most of what memory has on its way: some 5 KB at 50 GB/s
-// and 100 ns. Two at once are two streams, which memory serves a fifth slower.
+// Bytes of a panel. Of a single one that is most of what memory has on its way: some 5 KB at 50
+// GB/s and 100 ns. Two at once are two streams, which memory serves a fifth slower.
 enum { AHEAD = VL == 16 ? 8192 : 6144, AHEAD_16 = VL == 16 ? 6144 : 1024, MAX_PER = 16 };
 
-// With AVX-512 memory is the limit, and a single panel the faster way. Without, two share what is done
-// with A for both; of 8 bits that is little.
+// With AVX-512 memory is the limit, and a single panel the faster way. Without, two share what is
+// done with A for both; of 8 bits that is little.
 static int panels_of(const struct mgx_narrow *form)
 {
     return VL == 16 || (form->kind == MGX_NARROW_BLOCKS && form->bits == 8) ? 1 : 2;
 }
 
-// How far from `at` in a panel what is fetched lies: behind it come the panels that are taken with it,
-// and next is the one behind those.
+// How far from `at` in a panel what is fetched lies: behind it come the panels that are taken with
+// it, and next is the one behind those.
 SIMD int64_t ahead_of(const struct mgx_narrow_args *x, int panels, const char *at)
 {
     return AHEAD + (at + AHEAD >= x->panel + x->panel_bytes ? (panels - 1) * x->panel_bytes : 0);

@@ -244,9 +244,9 @@ static void pack_columns(const struct source *s, int width, float *panel)
     }
 }
 
-// Columns whose depth is contiguous lie a power of two apart as a rule, where the lines of sixteen of
-// them push each other out of L1 and memory is asked for them one by one: so what follows each other
-// in memory is read in that order first, as much as stays in L2.
+// Columns whose depth is contiguous lie a power of two apart as a rule, where the lines of sixteen
+// of them push each other out of L1 and memory is asked for them one by one: so what follows each
+// other in memory is read in that order first, as much as stays in L2.
 static void pack_whole(const struct source *s, int width, float *panel)
 {
     enum { LINE = 64 };

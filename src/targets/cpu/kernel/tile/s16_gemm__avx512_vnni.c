@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// s8 micro-kernels for bytes of any kind and zero points on both sides, AVX-512 with vpdpwssd: bytes
-// widened to pairs of int16, sums in int32; the body is tile_body.h. Strips end in registers. Half
-// the pace of s8_gemm__avx512_vnni.c, which takes B of signed bytes without zero points.
+// s8 micro-kernels for bytes of any kind and zero points on both sides, AVX-512 with vpdpwssd:
+// bytes widened to pairs of int16, sums in int32; the body is tile_body.h. Strips end in registers.
+// Half the pace of s8_gemm__avx512_vnni.c, which takes B of signed bytes without zero points.
 enum { ROWS = 14, HALF = 7, NV = 2 };
 #define INTEGER 1
 #define SLOW_PRODUCTS 1

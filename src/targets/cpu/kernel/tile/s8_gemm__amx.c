@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // s8 micro-kernel on tile registers with tdpbusd: fours of unsigned by signed bytes, sums in int32;
-// the body is s8_amx.h. It reads the panels of s8_gemm__avx512_vnni.c, which stays the choice for few
-// rows.
+// the body is s8_amx.h. It reads the panels of s8_gemm__avx512_vnni.c, which stays the choice for
+// few rows.
 #define PRODUCT "tdpbusd"
 
 #include "targets/cpu/kernel/tile/s8_amx.h"

@@ -4,8 +4,8 @@
 //
 //     two k      1 vpbroadcastd  2 vpmaddwd  2 vpaddd     for every row of 16 columns
 //
-// Two multiplications for 32 products, where chunks (chunk.h) of deep sums need 1.5; of shallow ones
-// chunks are many more than the sums need, and these take less.
+// Two multiplications for 32 products, where chunks (chunk.h) of deep sums need 1.5; of shallow
+// ones chunks are many more than the sums need, and these take less.
 enum { ROWS = 6, HALF = 3, NV = 2 };
 #define INTEGER 1
 #define MAC(c, a, b)                                                                               \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// s8 micro-kernels, AVX2 with vpdpbusd: fours of unsigned by signed bytes, sums in int32; the body is
-// tile_body.h. Strips end in registers.
+// s8 micro-kernels, AVX2 with vpdpbusd: fours of unsigned by signed bytes, sums in int32; the body
+// is tile_body.h. Strips end in registers.
 //
 //     four k     1 vpbroadcastd  2 vpdpbusd     for every row of 16 columns
 enum { ROWS = 6, HALF = 3, NV = 2 };

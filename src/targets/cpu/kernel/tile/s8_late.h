@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Strips whose tiles end late: their sums wait in memory, and four vectors of them at a time end
-// between the products of the next tile. An end with a residual or a table is as long as the products
-// of 64 channels, and uses other parts of the core; behind its tile's products it had them to itself.
+// between the products of the next tile. An end with a residual or a table is as long as the
+// products of 64 channels, and uses other parts of the core; behind its tile's products it had them
+// to itself.
 //
 //     tile t      products k, k + 1 | row 0 of tile t - 1 ends | products k + 2, k + 3 | row 1
 //

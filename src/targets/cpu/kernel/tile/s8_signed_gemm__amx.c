@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The micro-kernel of s8_gemm__amx.c for A of signed bytes, with tdpbssd: A need not be made unsigned
-// first, and sums begin with nothing for that.
+// The micro-kernel of s8_gemm__amx.c for A of signed bytes, with tdpbssd: A need not be made
+// unsigned first, and sums begin with nothing for that.
 #define PRODUCT "tdpbssd"
 
 #include "targets/cpu/kernel/tile/s8_amx.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Strips of the s8 micro-kernels: `strip` of tile.h, any number of rows of one panel of two vectors
 // or one. Tiles of half the rows or more, which is what strips are cut into, end in registers
-// (byte_ends.h), each in a function of its own: gcc takes twice the time for all of them in one. Short
-// strips, and ends in general, leave their sums in L1 and end there (strip_ends.h). The including file
-// is a kernel of tile_body.h with its tiles, whose multiplication MAC and, with AVX-512, whose sums
-// this uses too.
+// (byte_ends.h), each in a function of its own: gcc takes twice the time for all of them in one.
+// Short strips, and ends in general, leave their sums in L1 and end there (strip_ends.h). The
+// including file is a kernel of tile_body.h with its tiles, whose multiplication MAC and, with
+// AVX-512, whose sums this uses too.
 #pragma once
 
 #include <assert.h>

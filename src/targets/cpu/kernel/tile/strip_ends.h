@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How rows of sums that lie in memory end, side by side, `nv` vectors each: the ends of byte_ends.h
-// for any number of rows. Tile registers end so, and those tiles of a strip that are too few to have
-// code of their own. From L1 a vector of sums costs a store and a load more than from registers.
+// for any number of rows. Tile registers end so, and those tiles of a strip that are too few to
+// have code of their own. From L1 a vector of sums costs a store and a load more than from
+// registers.
 #pragma once
 
 #include "targets/cpu/kernel/tile/byte_ends.h"

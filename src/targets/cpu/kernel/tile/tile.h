@@ -104,12 +104,12 @@ struct mgx_gemm_kernel {
     // The same of two full panels at once, and whether that takes less time. NULL: there is none.
     bool (*suits_pair)(const struct mgx_tile_args *args, int64_t rows);
     void (*pair)(const struct mgx_tile_args *args, int64_t rows);
-    // For one and two rows, `few_panels` full panels at once: independent sums enough to multiply at
-    // the speed of L2. NULL elsewhere. args.cols is ignored.
+    // For one and two rows, `few_panels` full panels at once: independent sums enough to multiply
+    // at the speed of L2. NULL elsewhere. args.cols is ignored.
     mgx_tile_fn few[3];
     int few_panels[3];
-    // The same of one full panel, where panels come from beyond L2 one behind the other: as a single
-    // stream memory gives them up to a quarter sooner. NULL: `few` is for these as well.
+    // The same of one full panel, where panels come from beyond L2 one behind the other: as a
+    // single stream memory gives them up to a quarter sooner. NULL: `few` is for these as well.
     mgx_tile_fn stream[3];
     // c[i][j] = dot(a[i], b[j]) for rows <= 4 rows and cols <= 4 columns whose depth is contiguous
     // in both operands; b_row is from column to column. Honours bias, residual and clamp.
@@ -118,8 +118,8 @@ struct mgx_gemm_kernel {
     // groups: floats here are any 32 bits.
     void (*pack_transposed)(const float *b, int64_t stride, int64_t depth, int cols, int width,
                             float *panel);
-    // Of kernels that narrow: the activation alone (epilogue NULL: nothing) of a tile in scratch, to
-    // bf16 in rows `to_stride` values apart.
+    // Of kernels that narrow: the activation alone (epilogue NULL: nothing) of a tile in scratch,
+    // to bf16 in rows `to_stride` values apart.
     void (*round)(const float *c, int64_t stride, int rows, int cols,
                   const struct mgx_epilogue *epilogue, uint16_t *to, int64_t to_stride);
 };
@@ -132,8 +132,8 @@ static inline bool mgx_gemm_in_chunks(const struct mgx_gemm_kernel *kernel)
     return kernel->type == MGX_KERNEL_U8;
 }
 
-// Whether chunks, if there are such, can take less time than the usual kernel: than bytes widened to
-// 16 bits in vectors no longer than theirs. What multiplies bytes as they are is faster.
+// Whether chunks, if there are such, can take less time than the usual kernel: than bytes widened
+// to 16 bits in vectors no longer than theirs. What multiplies bytes as they are is faster.
 static inline bool mgx_chunks_compete(const struct mgx_gemm_kernel *chunks,
                                       const struct mgx_gemm_kernel *usual)
 {
@@ -159,8 +159,8 @@ static inline const char *mgx_panels_name(const struct mgx_gemm_kernel *kernel)
     return kernel->few_rows ? kernel->few_rows->base.name : kernel->base.name;
 }
 
-// The family that multiplies f32, bf16 or s8: of those that `isa` holds, the best, and of equal ones
-// that with the largest tile. NULL when there is none: bf16 without the instruction for it.
+// The family that multiplies f32, bf16 or s8: of those that `isa` holds, the best, and of equal
+// ones that with the largest tile. NULL when there is none: bf16 without the instruction for it.
 const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, mgx_isa isa);
 // Of those for bytes, one that takes operands of these types, B with or without zero points. Where
 // none takes B as it is, 16 bits are multiplied; A is made unsigned where none takes it signed.

@@ -71,8 +71,8 @@ struct rows {
     int64_t one, three;
 };
 
-// The empty asm hides how a base was computed: a compiler that knows keeps the parts in registers of
-// their own, which the accumulators need.
+// The empty asm hides how a base was computed: a compiler that knows keeps the parts in registers
+// of their own, which the accumulators need.
 SIMD void start_rows(struct rows *r, const struct mgx_tile_args *args, int64_t tap)
 {
     UNROLL
@@ -423,8 +423,8 @@ SIMD void end_in_memory(int count, int nv, const struct mgx_tile_args *args, vf 
     store_part(count, nv, args, sums);
 }
 
-// Integer sums, and floats of them. What is more than a store of whole vectors ends in memory: strips
-// are fast at that, and without it the code of all tiles compiles in half the time.
+// Integer sums, and floats of them. What is more than a store of whole vectors ends in memory:
+// strips are fast at that, and without it the code of all tiles compiles in half the time.
 SIMD void end_integers(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
 {
     rescale(count, nv, args, c);
@@ -487,8 +487,8 @@ SIMD struct mgx_tile_args panel_args(const struct mgx_tile_args *args, int p)
 }
 
 // Weights come from L2 or beyond at one row of them per multiplication or two: the hardware's own
-// prefetching keeps up only when the loads do not wait for arithmetic as well. Bytes of each panel of
-// several, and of one that is read alone: at 50 GB/s and 100 ns 5 KB are on their way.
+// prefetching keeps up only when the loads do not wait for arithmetic as well. Bytes of each panel
+// of several, and of one that is read alone: at 50 GB/s and 100 ns 5 KB are on their way.
 enum { FEW_AHEAD = 2048, STREAM_AHEAD = 6144 };
 
 SIMD void prefetch_row(const char *p)

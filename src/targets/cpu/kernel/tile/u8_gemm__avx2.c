@@ -37,8 +37,8 @@ SIMD void widen_and_add(__m256i halves, __m256i ones, sums *c)
     __asm__("vpaddd %1, %0, %0" : "+x"(*c) : "x"(wide));
 }
 
-// The address of every row in a register of its own: an offset is the index. Rows from the fourth on
-// begin at `second`.
+// The address of every row in a register of its own: an offset is the index. Rows from the fourth
+// on begin at `second`.
 SIMD void start_rows(int count, const char *first, const char *second, int64_t step,
                      const char *row[ROWS])
 {

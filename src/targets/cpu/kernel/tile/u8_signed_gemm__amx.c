@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The micro-kernel of s8_gemm__amx.c for weights of unsigned bytes without zero points and A of signed
-// ones, with tdpbsud.
+// The micro-kernel of s8_gemm__amx.c for weights of unsigned bytes without zero points and A of
+// signed ones, with tdpbsud.
 #define PRODUCT "tdpbsud"
 
 #include "targets/cpu/kernel/tile/s8_amx.h"

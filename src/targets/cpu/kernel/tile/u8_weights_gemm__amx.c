@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The micro-kernel of s8_gemm__amx.c for weights of unsigned bytes without zero points, with tdpbuud.
+// The micro-kernel of s8_gemm__amx.c for weights of unsigned bytes without zero points, with
+// tdpbuud.
 #define PRODUCT "tdpbuud"
 
 #include "targets/cpu/kernel/tile/s8_amx.h"

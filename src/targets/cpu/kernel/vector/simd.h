@@ -125,8 +125,8 @@ SIMD vf sixteenths(vf m)
                                            _mm512_set1_epi32((int)0xff800000u));
     return _mm512_castsi512_ps(_mm512_add_epi32(power, _mm512_castps_si512(vf_lookup(roots, m))));
 }
-// e^x within 1 ulp, for |x| <= 80. x / ln 2 = (16 n + i + f) / 16, |f| <= 1/2: a polynomial of degree
-// 3 is enough for 2^(f/16).
+// e^x within 1 ulp, for |x| <= 80. x / ln 2 = (16 n + i + f) / 16, |f| <= 1/2: a polynomial of
+// degree 3 is enough for 2^(f/16).
 #define VF_POWER
 SIMD vf vf_power(vf x)
 {
@@ -303,8 +303,8 @@ SIMD vf vf_with_sign(vf v, vf s)
     return _mm256_or_ps(v, _mm256_and_ps(s, _mm256_set1_ps(-0.0f)));
 }
 // x / (1 + e^-y) within 4 ulp; y is taken as 87 where it is larger, for e^-y = 2^n 2^f, |f| <= 1/2.
-// n is the low bits of m and goes to the exponent as it is: half the instructions of a division of x
-// by what vf_exp gives.
+// n is the low bits of m and goes to the exponent as it is: half the instructions of a division of
+// x by what vf_exp gives.
 #define VF_GATED
 SIMD vf vf_gated(vf x, vf y)
 {
