@@ -89,7 +89,7 @@ test: venv tests
 
 check: CMAKE_ARGS += -DMGX_WERROR=ON
 check: tests
-	@start=$$(date +%s); tool/style.sh && tool/layers.sh && python3 tool/size.py > $(BUILD)/size.txt; failed=$$?; \
+	@start=$$(date +%s); tool/style.sh && tool/layers.sh && tool/tested.py && python3 tool/size.py > $(BUILD)/size.txt; failed=$$?; \
 	tail -3 $(BUILD)/size.txt; [ $$failed = 0 ] && \
 	(cd $(BUILD) && ctest --output-on-failure -j$(JOBS) -LE slow) && \
 	echo "== check: passed in $$(($$(date +%s) - start)) s"

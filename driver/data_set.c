@@ -10,12 +10,6 @@
 
 #include "verify.h"
 
-bool is_folder(const char *path)
-{
-    struct stat found;
-    return path && stat(path, &found) == 0 && S_ISDIR(found.st_mode);
-}
-
 static bool exists(const char *path)
 {
     struct stat found;

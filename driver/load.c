@@ -244,26 +244,6 @@ static bool load_saved(const struct options *o, const char *format, migraphx_pro
     return good;
 }
 
-char *read_whole(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = NULL;
-    size_t room = 0, used = 0, got = 1;
-    while (file && got) {
-        if (used == room) {
-            char *grown = realloc(text, room = room ? 2 * room : 65536);
-            if (!grown)
-                break;
-            text = grown;
-        }
-        used += got = fread(text + used, 1, room - used, file);
-    }
-    if (file)
-        fclose(file);
-    *size = used;
-    return text;
-}
-
 static bool load_text(const struct options *o, migraphx_program_t *out)
 {
     size_t size;
@@ -275,12 +255,6 @@ static bool load_text(const struct options *o, migraphx_program_t *out)
     const bool good = OK(migraphx_program_parse(out, text, size));
     free(text);
     return good;
-}
-
-bool ends_with(const char *text, const char *suffix)
-{
-    const size_t n = strlen(text), m = strlen(suffix);
-    return n >= m && strcmp(text + n - m, suffix) == 0;
 }
 
 bool is_saved_model(const char *path)

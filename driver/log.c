@@ -124,10 +124,3 @@ void log_last_error(const char *file, int line)
     migraphx_get_last_error(&text);
     log_line(LOG_ERROR, file, line, "%s", text);
 }
-
-double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}

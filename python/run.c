@@ -9,129 +9,12 @@
 //
 // Holds: what changes in a plan (spare lists, shapes last seen) changes under the interpreter lock
 // alone, and nothing that may run Python code lies between a look and a change.
-#include "pymgx.h"
+#include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct slot {
-    PyObject *name;              // str
-    const char *text;            // the same, of `name`
-    const_migraphx_shape_t want; // of the plan's shapes
-    bool tensor;                 // of numbers: any buffer will do
-    struct py_seen seen;
-};
-
-struct py_plan {
-    int refs;
-    migraphx_program_parameter_shapes_t shapes;
-    struct slot *slots;
-    size_t count;
-    bool told;                               // of inputs that nothing takes
-    PyObject *names;                         // tuple of the results' names
-    migraphx_program_parameters_t spares[8]; // of runs that ended
-    int spare_count;
-};
-
 // --- plans ---
-
-void py_plan_release(struct py_plan *plan)
-{
-    if (!plan || --plan->refs)
-        return;
-    for (size_t i = 0; plan->slots && i < plan->count; i++) {
-        Py_XDECREF(plan->slots[i].name);
-        migraphx_shape_destroy(plan->slots[i].seen.shape);
-    }
-    while (plan->spare_count)
-        migraphx_program_parameters_destroy(plan->spares[--plan->spare_count]);
-    free(plan->slots);
-    migraphx_program_parameter_shapes_destroy(plan->shapes);
-    Py_XDECREF(plan->names);
-    free(plan);
-}
-
-size_t py_plan_count(const struct py_plan *plan)
-{
-    return plan->count;
-}
-
-PyObject *py_plan_name(const struct py_plan *plan, size_t i)
-{
-    return plan->slots[i].name;
-}
-
-const_migraphx_shape_t py_plan_want(const struct py_plan *plan, size_t i)
-{
-    return plan->slots[i].want;
-}
-
-bool py_plan_is_tensor(const struct py_plan *plan, size_t i)
-{
-    return plan->slots[i].tensor;
-}
-
-static bool is_plain(const_migraphx_shape_t shape)
-{
-    migraphx_shape_datatype_t type;
-    const char *name = "";
-    if (OK(migraphx_shape_type(&type, shape)))
-        migraphx_type_name(&name, type);
-    return strcmp(name, "string_type") != 0 && strcmp(name, "tuple_type") != 0 &&
-           strcmp(name, "sequence_type") != 0;
-}
-
-static int fill_slot(struct py_plan *plan, struct slot *slot, const char *name)
-{
-    slot->name = PyUnicode_InternFromString(name);
-    slot->text = slot->name ? PyUnicode_AsUTF8AndSize(slot->name, NULL) : NULL;
-    if (!slot->text)
-        return -1;
-    if (!OK(migraphx_program_parameter_shapes_get(&slot->want, plan->shapes, name))) {
-        py_fail();
-        return -1;
-    }
-    slot->tensor = is_plain(slot->want);
-    return 0;
-}
-
-static int fill_slots(struct py_plan *plan, migraphx_program_t program)
-{
-    if (!OK(migraphx_program_get_parameter_shapes(&plan->shapes, program)) ||
-        !OK(migraphx_program_parameter_shapes_size(&plan->count, plan->shapes))) {
-        py_fail();
-        return -1;
-    }
-    const char **names = calloc(plan->count + 1, sizeof *names);
-    plan->slots = calloc(plan->count + 1, sizeof *plan->slots);
-    int status = names && plan->slots ? 0 : -1;
-    if (status < 0)
-        PyErr_NoMemory();
-    else
-        migraphx_program_parameter_shapes_names(names, plan->shapes);
-    for (size_t i = 0; i < plan->count && status == 0; i++)
-        status = fill_slot(plan, &plan->slots[i], names[i]);
-    free(names);
-    return status;
-}
-
-static struct py_plan *make_plan(PyObject *self)
-{
-    struct py_plan *plan = calloc(1, sizeof *plan);
-    if (!plan) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    plan->refs = 1;
-    PyObject *names = PyObject_CallMethod(self, "get_output_names", NULL);
-    plan->names =
-        names ? PyObject_CallFunctionObjArgs((PyObject *)&PyTuple_Type, names, NULL) : NULL;
-    Py_XDECREF(names);
-    if (plan->names && fill_slots(plan, py_program_handle(self)) == 0)
-        return plan;
-    py_plan_release(plan);
-    return NULL;
-}
 
 // The program's plan, with a reference of its own; kept once nothing can change any more.
 static struct py_plan *find_plan(struct py_program *self)
@@ -140,7 +23,7 @@ static struct py_plan *find_plan(struct py_program *self)
     if (py_reach((PyObject *)self) < 0)
         return NULL;
     if (!self->plan) {
-        struct py_plan *plan = make_plan((PyObject *)self);
+        struct py_plan *plan = py_plan_make((PyObject *)self);
         if (!plan || !OK(migraphx_program_is_compiled(&compiled, self->handle)) || !compiled)
             return plan;
         self->plan = plan;
@@ -171,7 +54,7 @@ static void give_list(struct py_plan *plan, migraphx_program_parameters_t params
 }
 
 // Most values are arrays: asking for the buffer first spares looking at what they are.
-static int add_value(struct slot *slot, PyObject *value, migraphx_program_parameters_t params)
+static int add_value(struct py_slot *slot, PyObject *value, migraphx_program_parameters_t params)
 {
     if (slot->tensor && !py_is_argument(value) && !PyList_Check(value) && value != Py_None) {
         const int added = py_add_buffer(params, slot->text, value, &slot->seen);
@@ -191,7 +74,7 @@ static int add_value(struct slot *slot, PyObject *value, migraphx_program_parame
 }
 
 // Says so in the engine's words; the engine does not see the names that no parameter has.
-static void say_missing(const struct slot *slot, PyObject *dict)
+static void say_missing(const struct py_slot *slot, PyObject *dict)
 {
     PyObject *key, *value, *text = PyUnicode_FromFormat("Parameter not found: %U", slot->name);
     Py_ssize_t at = 0;
@@ -209,7 +92,7 @@ static void say_missing(const struct slot *slot, PyObject *dict)
     Py_XDECREF(text);
 }
 
-static int add_slot(struct slot *slot, PyObject *dict, migraphx_program_parameters_t params)
+static int add_slot(struct py_slot *slot, PyObject *dict, migraphx_program_parameters_t params)
 {
     PyObject *value = PyDict_GetItemWithError(dict, slot->name);
     if (!value) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Finds circles in src/: of folders, by includes and by calls, and of files inside a folder, by calls.
+"""Finds circles in src/, driver/ and python/: of folders, by includes and by calls, and of files inside a folder, by calls.
 
 A folder's floor is below those that use it: kernels below what calls them, the pass engine below the rules, the rules
 below the passes. Two folders that reach each other have no order, and neither can be read or tested without the other.
-The same holds of two files of a folder. A call is any use of a name with a prefix of ours (mgx_, cpu_, gpu_) that
-another file defines, be it a function or a const object. No circle is allowed. Lists that the build makes from
-definitions are not looked at.
+The same holds of two files of a folder. A call is any use of a name that another file defines, be it a function or a
+const object; names of src/ have a prefix (mgx_, cpu_, gpu_), those of the driver and of the Python module have none and
+count inside their folder. No circle is allowed. Lists that the build makes from definitions are not looked at.
 """
 import collections
 import os
@@ -15,12 +15,21 @@ import subprocess
 import sys
 
 NAME = r"(?:mgx|cpu|gpu|migraphx)_\w+"
-FUNCTION = re.compile(rf"^(?!static|extern|typedef)[a-z][\w *]*?\b({NAME})\([^;{{}}]*\)\s*\{{", re.M)
-OBJECT = re.compile(rf"^const [\w *]*?\b({NAME})(?:\[[^\]]*\])? =", re.M)
+CLIENTS = ("driver", "python")
+
+
+def definitions(name):
+    """Patterns of functions and of const objects so named."""
+    return (re.compile(rf"^(?!static|extern|typedef|return|else)[a-z][\w *]*?\b({name})\([^;{{}}]*\)\s*\{{", re.M),
+            re.compile(rf"^const [\w *]*?\b({name})(?:\[[^\]]*\])? =", re.M))
+
+
+OURS, ANY = definitions(NAME), definitions(r"\w+")
 
 
 def sources():
-    listed = subprocess.run(["git", "ls-files", "src/*.c", "src/*.h"], capture_output=True, text=True, check=True).stdout.split()
+    kinds = [f"{part}/*.{kind}" for part in ("src", *CLIENTS) for kind in "ch"]
+    listed = subprocess.run(["git", "ls-files", *kinds], capture_output=True, text=True, check=True).stdout.split()
     return {path: open(path, encoding="utf-8").read() for path in listed if os.path.exists(path)}
 
 
@@ -42,16 +51,23 @@ def calls(texts):
     for path, text in texts.items():
         text = re.sub(r'"(\\.|[^"\\\n])*"', '""', re.sub(r"//[^\n]*", "", text))
         code[path] = re.sub(r"\b(struct|enum|union)\s+\w+", "", text) if path.endswith(".c") else ""
-    home = {}
-    for path, text in code.items():
+    home, own = {}, {}
+    for path in texts:
         # Types are needed to see a definition, so look for those in the text with its types.
-        plain = re.sub(r"//[^\n]*", "", texts[path])
-        for name in FUNCTION.findall(plain) + OBJECT.findall(plain) if path.endswith(".c") else []:
-            home.setdefault(name, path)
+        plain = re.sub(r"//[^\n]*", "", texts[path]) if path.endswith(".c") else ""
+        folder = path.split("/")[0]
+        for pattern in ANY if folder in CLIENTS else OURS:
+            for name in pattern.findall(plain):
+                (own.setdefault(folder, {}) if folder in CLIENTS else home).setdefault(name, path)
     edges = collections.defaultdict(dict)
     for path, text in code.items():
-        for name in sorted(set(re.findall(rf"\b{NAME}\b", text))):
-            other = home.get(name, path)
+        if path.startswith(CLIENTS):  # fields and locals may have a function's name: a call has its parenthesis
+            known, used = own.get(path.split("/")[0], {}), re.findall(r"(?<![.>])\b([a-z]\w+)\(|&([a-z]\w+)", text)
+            used = {a or b for a, b in used}
+        else:
+            known, used = home, re.findall(rf"\b{NAME}\b", text)
+        for name in sorted(set(used)):
+            other = known.get(name, path)
             if other != path:
                 edges[path].setdefault(other, name)
     return edges

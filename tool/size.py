@@ -4,7 +4,7 @@
 the hard stops. Comments are lines that hold nothing else, for each line of code; assertions are counted per 1,000 lines.
 
 A function is what starts with a line that ends its header outside a block and ends with a '}' in column 0: true for
-every file that clang-format has seen. Functions over 100 lines and files over 1,000 fail; so does a p95 of functions
+every file that clang-format has seen, and of device code (.gpu). Functions over 100 lines and files over 1,000 fail; so does a p95 of functions
 over 50. A kernel may ask for an exemption with a comment `size: <reason>` in the line above the function.
 """
 import os
@@ -13,6 +13,10 @@ import subprocess
 import sys
 
 HARD_FUNCTION, HARD_FILE, P95_FUNCTION = 100, 1000, 50
+# Device code that was longer when this began to look at it: the lines that a function of the file may have. These may only
+# become fewer.
+LONGER = {"src/targets/gpu/kernel/cache_attention.gpu": 160, "src/targets/gpu/kernel/few_units.gpu": 140,
+          "src/targets/gpu/kernel/rnn_cluster.gpu": 130}
 OPEN = re.compile(r"^\{")
 ASSERT = re.compile(r"\b(?:static_)?assert\(")
 
@@ -79,7 +83,7 @@ class Part:
 
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-    files = subprocess.run(["git", "ls-files", "*.c", "*.h", "*.hpp"], capture_output=True, text=True, check=True).stdout.split()
+    files = subprocess.run(["git", "ls-files", "*.c", "*.h", "*.hpp", "*.gpu"], capture_output=True, text=True, check=True).stdout.split()
     parts, bad = {}, []
     for path in files:
         if not os.path.exists(path):
@@ -92,7 +96,7 @@ def main():
             bad.append(f"{path}: {len(lines) - 1} lines")
         for name, at, length, exempt in functions(lines):
             entry.functions.append(length)
-            if length > HARD_FUNCTION and not exempt and not path.startswith("test/"):
+            if length > LONGER.get(path, HARD_FUNCTION) and not exempt and not path.startswith("test/"):
                 bad.append(f"{path}:{at}: {name} has {length} lines")
     print(f"{'part':24} {'files':>6} {'lines':>8} {'file p50':>9} {'file p95':>9} {'longest':>8} {'functions':>10} {'fn p50':>7} {'fn p95':>7} "
           f"{'fn max':>7} {'comments':>9} {'asserts':>8} {'per 1000':>9}")

@@ -2,7 +2,9 @@
 // What each pass makes of given programs: test/pass/<pass>/<topic>.txt, several cases a file.
 //
 //     === name of the case                 may name options: fast_math, changes_values
-//                                          (not compared), once (not run again), multiplies_bf16
+//                                          (not compared), once (not run again), multiplies_bf16,
+//                                          near_bytes (64 KiB of them, and one thread),
+//                                          supported (the target takes what it is asked about)
 //     module: "main"                       the program before
 //     ...
 //     ---
@@ -29,7 +31,7 @@ struct one {
     const char *file, *name;
     const struct mgx_pass *pass;
     char *before, *after;
-    bool fast_math, changes_values, once, multiplies_bf16;
+    bool fast_math, changes_values, once, multiplies_bf16, near_bytes, supported;
 };
 
 static int failures, passed;
@@ -42,11 +44,20 @@ static void fail(const struct one *c, const char *what, const char *detail)
 
 // --- running ---
 
+static bool takes_all(void *user, const char *tag, const struct mgx_region *region)
+{
+    return !user && tag && region;
+}
+
 static enum mgx_status run_pass(const struct one *c, struct mgx_program *p, struct mgx_diag *diag)
 {
     const struct mgx_pass *const passes[] = {c->pass, NULL};
-    const struct mgx_pass_options options = {
-        .fast_math = c->fast_math, .multiplies_bf16 = c->multiplies_bf16, .verify = true};
+    const struct mgx_pass_options options = {.fast_math = c->fast_math,
+                                             .multiplies_bf16 = c->multiplies_bf16,
+                                             .near_bytes = c->near_bytes ? 1 << 16 : 0,
+                                             .threads = c->near_bytes,
+                                             .supports = c->supported ? takes_all : NULL,
+                                             .verify = true};
     return mgx_run_passes(p, passes, &options, diag);
 }
 
@@ -204,6 +215,8 @@ static char *next_case(char *text, struct one *c)
     *line_end = 0;
     c->fast_math = strstr(head, "fast_math") != NULL;
     c->multiplies_bf16 = strstr(head, "multiplies_bf16") != NULL;
+    c->supported = strstr(head, ", supported") != NULL;
+    c->near_bytes = strstr(head, "near_bytes") != NULL;
     c->changes_values = strstr(head, "changes_values") != NULL;
     c->once = strstr(head, ", once") != NULL;
     c->name = head;
