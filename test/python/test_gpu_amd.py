@@ -34,7 +34,7 @@ on_card = pytest.mark.skipif(not ARCH, reason="of an emulated card's own process
 def test_emulated_card(arch, cases):
     if ARCH or not os.path.exists(os.path.join(FOLDER, "libamdhip64.so.7")):
         pytest.skip("no emulated card")
-    environment = dict(os.environ, MGX_EMULATED_ARCH=arch, LD_LIBRARY_PATH=FOLDER, MIGRAPHX_KERNEL_CACHE=os.path.join(FOLDER, "kernels"))
+    environment = dict(os.environ, MGX_TEST_DEVICE="hip", MGX_EMULATED_ARCH=arch, LD_LIBRARY_PATH=FOLDER, MIGRAPHX_KERNEL_CACHE=os.path.join(FOLDER, "kernels"))
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", cases, "test_gpu_amd.py"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=os.path.dirname(os.path.abspath(__file__)))
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout[-3000:] + done.stderr[-1000:]

@@ -20,6 +20,7 @@ enum { // CUdevice_attribute, CUfunction_attribute, CUlaunchAttributeID
     CAPABILITY_MINOR = 76,
     MAX_SHARED_MEMORY_OPTIN = 97,
     FUNCTION_MAX_DYNAMIC_SHARED = 8,
+    FUNCTION_SHARED_CARVEOUT = 9,
     LAUNCH_CLUSTER = 4,
     LAUNCH_DEPENDENT = 6,
     MAP_FLOAT16 = 6,
@@ -172,6 +173,12 @@ static int allow_shared(void *function, size_t bytes)
     return cuda.function_set(function, FUNCTION_MAX_DYNAMIC_SHARED, (int)bytes);
 }
 
+static int prefer_cache(void *function)
+{
+    enum { PERCENT = 5 }; // of the most; the driver takes what the kernel needs if that is more
+    return cuda.function_set(function, FUNCTION_SHARED_CARVEOUT, PERCENT);
+}
+
 static int launch_extended(void *function, void *stream, const struct gpu_launch *how,
                            void **params)
 {
@@ -195,6 +202,7 @@ static const struct driver driver = {.calls = &cuda.shared,
                                      .enter = enter,
                                      .leave = leave,
                                      .allow_shared = allow_shared,
+                                     .prefer_cache = prefer_cache,
                                      .launch_extended = launch_extended};
 
 static enum mgx_status check(int status, const char *what, struct mgx_diag *diag)
@@ -308,4 +316,5 @@ const struct gpu_api gpu_api_cuda = {.name = "cuda",
                                      .close = close_device,
                                      .compile = compile,
                                      .tensor_map = tensor_map,
+                                     .kernel_streams = driver_kernel_streams,
                                      DRIVER_API};

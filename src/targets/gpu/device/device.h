@@ -157,6 +157,9 @@ struct gpu_api {
     // A kernel lives as long as its module. `shared`: most bytes it will be launched with.
     enum mgx_status (*kernel_find)(struct gpu_device *d, void *module, const char *name,
                                    size_t shared, void **out, struct mgx_diag *diag);
+    // Gives the first cache all that the kernel leaves of what it shares with shared memory, whatever
+    // the kernel in front had: one that streams has its loads' room there. NULL: not to be chosen.
+    enum mgx_status (*kernel_streams)(struct gpu_device *d, void *kernel, struct mgx_diag *diag);
     enum mgx_status (*launch)(struct gpu_device *d, void *stream, void *kernel,
                               const struct gpu_launch *how, const struct gpu_arg *args,
                               int arg_count, struct mgx_diag *diag);

@@ -250,6 +250,20 @@ static int launch(const struct driver *driver, void *stream, void *kernel,
                                  params, NULL);
 }
 
+enum mgx_status driver_kernel_streams(struct gpu_device *d, void *kernel, struct mgx_diag *diag)
+{
+    const struct driver *driver = driver_of(d);
+    int status;
+    assert(driver->prefer_cache && kernel);
+    void *before = NULL;
+    status = driver->enter(d, &before);
+    if (status == 0) {
+        status = driver->prefer_cache(kernel);
+        driver->leave(d, before);
+    }
+    return said(d, "preferring the first cache", status, diag);
+}
+
 enum mgx_status driver_launch(struct gpu_device *d, void *stream, void *kernel,
                               const struct gpu_launch *how, const struct gpu_arg *args,
                               int arg_count, struct mgx_diag *diag)

@@ -64,6 +64,7 @@ struct driver {
     int (*enter)(struct gpu_device *d, void **before);
     void (*leave)(struct gpu_device *d, void *before);
     int (*allow_shared)(void *function, size_t bytes);
+    int (*prefer_cache)(void *function); // to shared memory
     int (*launch_extended)(void *function, void *stream, const struct gpu_launch *how,
                            void **params); // clusters, dependence; NULL: there are none
 };
@@ -122,6 +123,7 @@ enum mgx_status driver_module_load(struct gpu_device *d, const void *binary, siz
 void driver_module_unload(struct gpu_device *d, void *module);
 enum mgx_status driver_kernel_find(struct gpu_device *d, void *module, const char *name,
                                    size_t shared, void **out, struct mgx_diag *diag);
+enum mgx_status driver_kernel_streams(struct gpu_device *d, void *kernel, struct mgx_diag *diag);
 enum mgx_status driver_launch(struct gpu_device *d, void *stream, void *kernel,
                               const struct gpu_launch *how, const struct gpu_arg *args,
                               int arg_count, struct mgx_diag *diag);

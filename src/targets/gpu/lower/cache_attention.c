@@ -175,8 +175,10 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (d->units)
         mgx_str_printf(out,
                        "#define W_ROWS %d\n#define W_KEYS %d\n#define DIRECT %d\n"
-                       "#define BLOCKS_OF_ROWS %" PRId64 "\n#define MMA_TYPE \"%s\"\n",
+                       "#define BLOCKS_OF_ROWS %" PRId64
+                       "\n#define MULTIPROCESSORS %d\n#define MMA_TYPE \"%s\"\n",
                        d->w_rows, d->w_keys, d->parts == 1, d->blocks,
+                       gpu_machine(c->machine)->device->properties.units,
                        q->type == MGX_HALF ? "f16" : "bf16");
     mgx_str_printf(out, "#define E_TYPE %s\n", gpu_type_memory(c->in[ENDS].type));
 }

@@ -288,7 +288,7 @@ static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step 
 {
     struct gpu_few_call *k = step->state;
     (void)plan;
-    return gpu_unit_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag);
+    return gpu_unit_stream_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag);
 }
 
 static const struct gpu_family family = {finish};

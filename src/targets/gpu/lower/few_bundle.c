@@ -361,7 +361,7 @@ enum mgx_status gpu_few_bundles_finish(struct mgx_plan *plan, struct mgx_diag *d
         if (!bundle || bundle->run != run)
             continue;
         struct fused *k = (struct fused *)(uintptr_t)bundle->state;
-        TRY(gpu_unit_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag));
+        TRY(gpu_unit_stream_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag));
     }
     return MGX_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// rotary_embedding on the card (kernel/rotary.gpu), a thread a pair. Positions are values that only
-// the card reads; one beyond the tables turns to zero.
+// rotary_embedding on the card (kernel/rotary.gpu), a thread a pair, or 16 bytes of pairs where rows and
+// tables lie so. Positions are values that only the card reads; one beyond the tables turns to zero.
 #include <inttypes.h>
 
 #include "op/op.h"
@@ -19,7 +19,25 @@ static const char *refuses(const struct mgx_plan_offer *c)
     return gpu_cache_reads_ends(&c->in[AT]) ? NULL : "positions of another type";
 }
 
-static void emit(struct mgx_str *out, const struct mgx_plan_offer *c)
+static bool steps_by(const struct mgx_shape *s, int64_t n)
+{
+    for (int i = 0; i + 1 < s->rank; i++)
+        if (s->lens[i] > 1 && s->strides[i] % n)
+            return false;
+    return s->strides[s->rank - 1] == 1 && s->lens[s->rank - 1] % n == 0;
+}
+
+// Pairs that a thread takes.
+static int pairs_of(const struct mgx_plan_offer *c)
+{
+    const int n = 16 / (int)mgx_type_size(c->out->type);
+    return !mgx_ins_int(c->ins, "interleaved") && steps_by(&c->in[X], n) && steps_by(c->out, n) &&
+                   steps_by(&c->in[COS], n) && steps_by(&c->in[SIN], n)
+               ? n
+               : 1;
+}
+
+static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int pairs, int64_t threads)
 {
     const struct mgx_shape *x = &c->in[X];
     gpu_emit_cache_type(out, x->type);
@@ -29,8 +47,10 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c)
     gpu_emit_cache_row(out, "Y", c->out);
     mgx_str_printf(out,
                    "#define BATCH %" PRId64 "\n#define HEADS %" PRId64 "\n#define TOKENS %" PRId64
-                   "\n#define SIZE %" PRId64 "\n",
-                   x->lens[0], x->lens[1], x->lens[2], x->lens[3]);
+                   "\n#define SIZE %" PRId64 "\n#define PAIRS %d\n#define A_BYTES %d\n"
+                   "#define INDEX %s\n",
+                   x->lens[0], x->lens[1], x->lens[2], x->lens[3], pairs,
+                   (int)mgx_type_size(x->type), threads < INT32_MAX - 1024 ? "int" : "i64");
     mgx_str_put(out, gpu_text_rotary);
 }
 
@@ -46,11 +66,12 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (c->out->strides[3] != 1 && c->out->lens[3] > 1)
         return gpu_decline(c, "rows of the result are in pieces");
     struct mgx_str text = {0};
-    emit(&text, c);
-    const int64_t half = c->in[COS].lens[1];
-    const int64_t count = mgx_shape_elements(c->out) / c->out->lens[3] * (c->out->lens[3] - half);
+    const int64_t half = c->in[COS].lens[1], size = c->out->lens[3];
+    const int pairs = pairs_of(c);
+    const int64_t count = mgx_shape_elements(c->out) / size * ((size - half) / pairs);
     const struct gpu_launch how = gpu_launch_for(count);
-    c->detail = "a pair a thread";
+    emit(&text, c, pairs, count);
+    c->detail = pairs > 1 ? "some pairs a thread" : "a pair a thread";
     return gpu_take(c, &text, &how, NULL, c->in_count);
 }
 

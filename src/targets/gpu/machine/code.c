@@ -275,3 +275,11 @@ enum mgx_status gpu_unit_kernel(struct gpu_unit *unit, const char *name, size_t 
     assert(unit->module);
     return unit->device->api->kernel_find(unit->device, unit->module, name, shared, out, diag);
 }
+
+enum mgx_status gpu_unit_stream_kernel(struct gpu_unit *unit, const char *name, size_t shared,
+                                       void **out, struct mgx_diag *diag)
+{
+    const struct gpu_api *api = unit->device->api;
+    TRY(gpu_unit_kernel(unit, name, shared, out, diag));
+    return api->kernel_streams ? api->kernel_streams(unit->device, *out, diag) : MGX_OK;
+}

@@ -57,6 +57,10 @@ const void *gpu_carried_find(const void *carried, size_t carried_size, const uin
 enum mgx_status gpu_unit_kernel(struct gpu_unit *unit, const char *name, size_t shared, void **out,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 
+// The same of a kernel that streams what it reads (device.h, kernel_streams).
+enum mgx_status gpu_unit_stream_kernel(struct gpu_unit *unit, const char *name, size_t shared,
+                                       void **out, struct mgx_diag *diag) MGX_NODISCARD;
+
 size_t gpu_unit_bytes(const struct gpu_unit *unit); // of its binary; 0 before it is made
 
 // What is read and written in a folder, for tests and for the explanation.
