@@ -265,7 +265,7 @@ def pages():
         return [INCLUDE / first] + sorted((INCLUDE / folder).glob("*.hpp"))
 
     return {
-        "c.md": c_page([INCLUDE / "migraphx.h", INCLUDE / "extensions.h"]),
+        "c.md": c_page([INCLUDE / "migraphx.h", INCLUDE / "extensions.h", INCLUDE / "host.h"]),
         "cpp.md": cpp_page([("migraphx.hpp", cpp("api", "migraphx.hpp")), ("The guides' headers", cpp("native", "native.hpp"))]),
         "python.md": python_page(migraphx),
     }
@@ -286,6 +286,6 @@ def main():
     sys.exit(bad)
 
 
-C_NAMES = {name for header in ("migraphx.h", "extensions.h") for _, name, _, _ in c_functions(INCLUDE / header) if name}
+C_NAMES = {name for header in ("migraphx.h", "extensions.h", "host.h") for _, name, _, _ in c_functions(INCLUDE / header) if name}
 if __name__ == "__main__":
     main()

@@ -861,4 +861,6 @@ migraphx_onnx_options_set_limit_seconds(migraphx_onnx_options_t onnx_options, do
 }
 #endif
 
+#include <migraphx/host.h>
+
 #endif

@@ -303,6 +303,14 @@ enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *
                                 const struct migraphx_compile_options *options,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 
+// For one run: another one each time, unless the caller has set one.
+uint64_t mgx_api_seed(const struct mgx_api_manner *manner);
+struct mgx_onnx_options;
+// The options of a call, the defaults for NULL; refuses those that contradict each other.
+enum mgx_status mgx_api_onnx_options(migraphx_onnx_options_t options,
+                                     const struct mgx_onnx_options **out,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+
 // --- printing, in print.c alone ---
 void mgx_api_print(const char *text); // to stdout, flushed
 void mgx_api_print_program(const struct mgx_program *p);

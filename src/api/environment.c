@@ -33,6 +33,16 @@ static int number(const char *name, int lowest, int highest)
     return *end || n < lowest || n > highest ? 0 : (int)n;
 }
 
+// Of a list: OpenMP has a number for each level of nesting.
+static int first_number(const char *name, int highest)
+{
+    const char *value = getenv(name);
+    char *end = NULL;
+    const long n = value ? strtol(value, &end, 10) : 0;
+    const bool whole = end && end != value && (!*end || *end == ',');
+    return whole && n > 0 && n <= highest ? (int)n : 0;
+}
+
 // A copy: the process may change its environment later.
 static const char *text(const char *name)
 {
@@ -79,6 +89,8 @@ static void read_all(void)
     environment.time_passes = is_on("MIGRAPHX_TIME_PASSES");
     environment.trace_eval = number("MIGRAPHX_TRACE_EVAL", 0, INT_MAX);
     environment.threads = number("MIGRAPHX_NUM_THREADS", 0, 4096);
+    if (!environment.threads)
+        environment.threads = first_number("OMP_NUM_THREADS", 4096);
     environment.isa = text("MIGRAPHX_CPU_ISA");
     environment.tuning_cache = text("MIGRAPHX_PROBLEM_CACHE");
     environment.gpu_device = text("MIGRAPHX_GPU_DEVICE");

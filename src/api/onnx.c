@@ -248,6 +248,14 @@ static enum mgx_status check_options(migraphx_onnx_options_t *options, struct mg
     return MGX_OK;
 }
 
+enum mgx_status mgx_api_onnx_options(migraphx_onnx_options_t options,
+                                     const struct mgx_onnx_options **out, struct mgx_diag *diag)
+{
+    const enum mgx_status status = check_options(&options, diag);
+    *out = &options->values;
+    return status;
+}
+
 migraphx_status migraphx_parse_onnx(migraphx_program_t *out, const char *name,
                                     migraphx_onnx_options_t options)
 {

@@ -182,7 +182,7 @@ migraphx_status migraphx_program_set_run_memory(migraphx_program_t program, size
 }
 
 // Another one for every run: the time, and for runs at the same time the place of the stack.
-static uint64_t seed_of(const struct mgx_api_manner *manner)
+uint64_t mgx_api_seed(const struct mgx_api_manner *manner)
 {
     struct timespec now = {0};
     if (manner->seeded)
@@ -230,7 +230,7 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_prog
                         .takes_growing = true,
                         .on_stream = stream != NULL,
                         .stream = stream ? *stream : NULL,
-                        .seed = seed_of(&program->manner),
+                        .seed = mgx_api_seed(&program->manner),
                         .limit_bytes = program->manner.limit_bytes};
     watch(&r, o);
     enum mgx_status status = run_proved(p, &r, diag);

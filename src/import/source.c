@@ -46,6 +46,25 @@ static struct mgx_storage *storage_of_file(struct mgx_file *file)
     return storage;
 }
 
+enum mgx_status mgx_source_file_open(struct mgx_source_file *out, const char *path,
+                                     struct mgx_diag *diag)
+{
+    *out = (struct mgx_source_file){0};
+    TRY(mgx_file_open(&out->file, path, diag));
+    out->storage = storage_of_file(out->file);
+    if (out->storage)
+        return MGX_OK;
+    mgx_source_file_release(out);
+    return mgx_fail_memory(diag);
+}
+
+void mgx_source_file_release(struct mgx_source_file *file)
+{
+    mgx_storage_release(file->storage);
+    mgx_file_release(file->file);
+    *file = (struct mgx_source_file){0};
+}
+
 enum mgx_status mgx_source_open(struct mgx_source *s, const char *path, struct mgx_diag *diag)
 {
     assert(path && !s->file && !s->storage);
@@ -77,11 +96,8 @@ enum mgx_status mgx_source_open_buffer(struct mgx_source *s, const void *data, s
 void mgx_source_fini(struct mgx_source *s)
 {
     assert(!s->storage || atomic_load(&s->storage->refs) > 0);
-    for (uint32_t i = 0; i < s->files.count; i++) {
-        struct mgx_source_file *external = s->files.entries[i].value;
-        mgx_storage_release(external->storage);
-        mgx_file_release(external->file);
-    }
+    for (uint32_t i = 0; i < s->files.count; i++)
+        mgx_source_file_release(s->files.entries[i].value);
     mgx_map_fini(&s->files);
     mgx_storage_release(s->storage);
     mgx_file_release(s->file);
@@ -134,8 +150,7 @@ enum mgx_status mgx_source_beside(struct mgx_source *s, const char *named,
         *out = beside;
         return MGX_OK;
     }
-    mgx_storage_release(beside->storage);
-    mgx_file_release(beside->file);
+    mgx_source_file_release(beside);
     return mgx_fail_memory(diag);
 }
 

@@ -26,6 +26,11 @@ struct mgx_source_file {
     struct mgx_storage *storage;
 };
 
+// The file of that path, wherever it is: whoever named it is trusted. And the end of either kind.
+enum mgx_status mgx_source_file_open(struct mgx_source_file *out, const char *path,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_source_file_release(struct mgx_source_file *file);
+
 // Bytes of a file, and what keeps them.
 struct mgx_region {
     const uint8_t *data;

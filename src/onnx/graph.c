@@ -316,7 +316,10 @@ static enum mgx_status import_or_wait(struct mgx_onnx_graph *g, int node, struct
     if (entry.count)
         return push(g, stack, entry); // its scratch stays until it is done
     assert(g->state[node] != DONE);
-    TRY(import_node(g, &proto));
+    status = import_node(g, &proto);
+    if (status != MGX_OK && g->import->verdicts && g->depth == 1)
+        status = mgx_onnx_judge_refuse(g, node, &proto, status);
+    TRY(status);
     g->state[node] = DONE;
     mgx_arena_rewind(scratch, entry.mark);
     return MGX_OK;

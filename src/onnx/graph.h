@@ -36,6 +36,17 @@ struct mgx_onnx_bound {
     const struct mgx_shape *shape;
 };
 
+// What a judgement says of the nodes of the main graph, and with what it goes on behind one that is
+// refused.
+struct mgx_onnx_verdicts {
+    const char **why; // on the heap; NULL: the node is taken
+    int count;
+    struct mgx_map types; // name of a value -> its TypeProto, a struct mgx_wire
+};
+
+struct mgx_onnx_handed;
+struct mgx_onnx_weight;
+
 struct mgx_onnx_import {
     struct mgx_program *program;
     struct mgx_onnx_options options; // with all limits filled in
@@ -54,6 +65,8 @@ struct mgx_onnx_import {
     bool final;             // a rule that defers now fails: nothing more will be known later
     bool gave_up;           // ... and this says that one did
     const char *rank_note;  // of an input that was given sizes of another rank than it declares
+    const struct mgx_onnx_handed *handed; // a host's weights; NULL: the model has them all
+    struct mgx_onnx_verdicts *verdicts; // to fill in; NULL: a node that is refused ends the import
     bool misfit; // a node was refused for its operands and attributes, not for what the graph is
 };
 
@@ -135,6 +148,10 @@ enum mgx_status mgx_onnx_read_tensor(struct mgx_onnx_import *import, struct mgx_
                                      struct mgx_slice *name, struct mgx_tensor *out) MGX_NODISCARD;
 enum mgx_status mgx_onnx_read_sparse(struct mgx_onnx_import *import, struct mgx_wire w,
                                      struct mgx_slice *name, struct mgx_tensor *out) MGX_NODISCARD;
+// A host's weight as a tensor that shows its bytes, or a copy where that cannot be.
+enum mgx_status mgx_onnx_show_weight(struct mgx_onnx_import *import,
+                                     const struct mgx_onnx_weight *w,
+                                     struct mgx_tensor *out) MGX_NODISCARD;
 enum mgx_status mgx_onnx_type_of(int64_t number, enum mgx_type *out,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 // TypeProto to a shape, with the options applied to what it leaves free.
@@ -169,6 +186,15 @@ enum mgx_status mgx_onnx_admit(struct mgx_node *n) MGX_NODISCARD;
 enum mgx_status mgx_onnx_add_missing(struct mgx_node *n, const char *why) MGX_NODISCARD;
 // One failure that lists them all, or MGX_OK.
 enum mgx_status mgx_onnx_report_missing(struct mgx_onnx_import *import) MGX_NODISCARD;
+
+// --- judgement ---
+// Reads what the graph says of its values' types.
+enum mgx_status mgx_onnx_judge_begin(struct mgx_onnx_graph *g) MGX_NODISCARD;
+// Notes why a node of the main graph is not taken, and puts parameters in the place of its results.
+// Fails with what has nothing to do with the node.
+enum mgx_status mgx_onnx_judge_refuse(struct mgx_onnx_graph *g, int node,
+                                      const struct mgx_onnx_node_proto *proto,
+                                      enum mgx_status status) MGX_NODISCARD;
 
 // --- deferral ---
 // Element type of result i of a node, as far as the standard says; `sequence`: of its members.

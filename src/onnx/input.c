@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "onnx/graph.h"
+#include "onnx/handed.h"
 
 enum { TYPE_DEPTH = 8 }; // sequences of optionals of sequences ...
 
@@ -343,6 +344,24 @@ static enum mgx_status add_initializers(struct mgx_onnx_graph *g, struct mgx_mes
     return MGX_OK;
 }
 
+// Weights that a host keeps, or says the place of.
+static enum mgx_status add_weights(struct mgx_onnx_graph *g)
+{
+    struct mgx_onnx_import *import = g->import;
+    const struct mgx_onnx_handed *handed = g->depth == 1 ? import->handed : NULL;
+    for (int64_t i = 0; handed && i < handed->weights.count; i++) {
+        const struct mgx_onnx_weight *w = &handed->weights.v[i];
+        struct mgx_tensor t;
+        TRY(mgx_onnx_show_weight(import, w, &t));
+        struct mgx_ins *ins = mgx_add_literal(g->module, &t);
+        mgx_tensor_release(&t);
+        if (!ins)
+            return mgx_program_status(import->program, import->diag);
+        TRY(mgx_onnx_graph_define(g, (struct mgx_slice){w->name, strlen(w->name)}, ins));
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status add_input(struct mgx_onnx_graph *g, struct mgx_slice name,
                                  struct mgx_wire type, const struct mgx_shape *shape)
 {
@@ -420,6 +439,7 @@ enum mgx_status mgx_onnx_graph_inputs(struct mgx_onnx_graph *g,
     assert(!g->values.count); // a scope's first names
     TRY(add_initializers(g, proto->initializers, false));
     TRY(add_initializers(g, proto->sparse, true));
+    TRY(add_weights(g));
     for (int i = 0; i < proto->inputs.count; i++)
         TRY(place_input(g, proto, i, arguments));
     return check_parameters(g);

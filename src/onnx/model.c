@@ -84,11 +84,13 @@ static enum mgx_status import_graph(struct mgx_onnx_import *import,
     enum mgx_status status = mgx_onnx_graph_inputs(&g, &proto, arguments);
     if (status == MGX_OK)
         status = mgx_onnx_graph_start(&g);
+    if (status == MGX_OK && import->verdicts)
+        status = mgx_onnx_judge_begin(&g);
     if (status == MGX_OK)
         status = mgx_onnx_graph_nodes(&g);
     if (status == MGX_OK)
         status = mgx_onnx_report_missing(import);
-    if (status == MGX_OK)
+    if (status == MGX_OK && !import->verdicts)
         status =
             results ? find_results(&g, proto.outputs, results) : add_results(&g, proto.outputs);
     mgx_onnx_graph_fini(&g);
@@ -116,7 +118,7 @@ static enum mgx_status import_parts(struct mgx_onnx_import *import, const struct
     import->program->print_origins = import->options.debug_symbols;
     TRY(import_model(import, &none, NULL));
 #ifndef NDEBUG
-    if (!import->missing.first)
+    if (!import->missing.first && !import->verdicts)
         TRY(mgx_program_verify(import->program, import->diag));
 #endif
     return MGX_OK;

@@ -17,6 +17,7 @@
 #include "base/size.h"
 #include "ir/inside.h"
 #include "onnx/graph.h"
+#include "onnx/handed.h"
 
 // --- types ---
 
@@ -490,5 +491,34 @@ enum mgx_status mgx_onnx_read_tensor(struct mgx_onnx_import *import, struct mgx_
            (mgx_shape_equal(&out->shape, &shape) && mgx_tensor_lies_inside(out)));
     if (name)
         *name = h.name;
+    return status;
+}
+
+static enum mgx_status show_weight(struct mgx_onnx_import *import, const struct mgx_onnx_weight *w,
+                                   struct mgx_tensor *out)
+{
+    struct header h = {.rank = w->dims.count, .type_number = w->type};
+    struct mgx_shape shape;
+    if (w->dims.count)
+        memcpy(h.dims, w->dims.v, (size_t)w->dims.count * sizeof *h.dims);
+    TRY(check_header(&h, &shape, import));
+    if (shape.type == MGX_STRING)
+        return mgx_fail(import->diag, MGX_INVALID, "strings have no bytes to show");
+    if (w->region.size != raw_size(&shape))
+        return mgx_fail(import->diag, MGX_INVALID,
+                        "data of %zu bytes where its dimensions need %zu", w->region.size,
+                        raw_size(&shape));
+    return w->region.size ? from_raw(&w->region, &shape, out, import->diag)
+                          : mgx_tensor_create(out, &shape, import->diag);
+}
+
+enum mgx_status mgx_onnx_show_weight(struct mgx_onnx_import *import,
+                                     const struct mgx_onnx_weight *w, struct mgx_tensor *out)
+{
+    assert(w->dims.count >= 0 && w->dims.count <= MGX_MAX_RANK);
+    *out = (struct mgx_tensor){0};
+    const enum mgx_status status = show_weight(import, w, out);
+    if (status != MGX_OK)
+        mgx_where(import->diag, "tensor \"%.120s\"", w->name);
     return status;
 }

@@ -289,7 +289,18 @@ static enum mgx_status make_result(struct mgx_context *x, int k, struct mgx_diag
     return MGX_OK;
 }
 
-static enum mgx_status prepare_results(struct mgx_context *x, struct mgx_diag *diag)
+// The caller's bytes for it; NULL if there are none.
+static void *placed(const struct mgx_context *x, const struct mgx_run *run, int k)
+{
+    if (!run->place || x->plan->machine->memory)
+        return NULL;
+    if (!run->placed[k])
+        run->placed[k] = run->place(run->place_user, k, &x->plan->results[k].shape);
+    return run->placed[k];
+}
+
+static enum mgx_status prepare_results(struct mgx_context *x, const struct mgx_run *run,
+                                       struct mgx_diag *diag)
 {
     for (int k = 0; k < x->plan->result_count; k++) {
         const struct mgx_plan_result *result = &x->plan->results[k];
@@ -297,7 +308,7 @@ static enum mgx_status prepare_results(struct mgx_context *x, struct mgx_diag *d
             continue;
         if (brought(x, result))
             x->out[k] = brought(x, result)->data;
-        else
+        else if (!(x->out[k] = placed(x, run, k)))
             TRY(make_result(x, k, diag));
     }
     return MGX_OK;
@@ -312,8 +323,8 @@ static bool holds_text(const struct mgx_tensor *t)
     return text;
 }
 
-static enum mgx_status hand_out_one(struct mgx_context *x, int k, struct mgx_tensor *out,
-                                    struct mgx_diag *diag)
+static enum mgx_status hand_out_one(struct mgx_context *x, const struct mgx_run *run, int k,
+                                    struct mgx_tensor *out, struct mgx_diag *diag)
 {
     const struct mgx_plan_result *result = &x->plan->results[k];
     if (result->value->dynamic) {
@@ -323,6 +334,8 @@ static enum mgx_status hand_out_one(struct mgx_context *x, int k, struct mgx_ten
         *out = mgx_tensor_share(value);
     } else if (brought(x, result)) {
         *out = mgx_tensor_share(brought(x, result));
+    } else if (run->place && run->placed[k]) {
+        *out = mgx_tensor_borrow(&result->shape, run->placed[k]);
     } else {
         *out = (struct mgx_tensor){.shape = result->shape,
                                    .data = x->results[k]->data,
@@ -337,7 +350,7 @@ static enum mgx_status hand_out(struct mgx_context *x, struct mgx_run *run, stru
     enum mgx_status status = MGX_OK;
     int done = 0;
     while (done < x->plan->result_count && status == MGX_OK) {
-        status = hand_out_one(x, done, &run->results[done], diag);
+        status = hand_out_one(x, run, done, &run->results[done], diag);
         done += status == MGX_OK;
     }
     while (status != MGX_OK && done > 0)
@@ -435,7 +448,7 @@ static enum mgx_status run_round(struct mgx_context *x, struct mgx_run *run, str
     begin_run(x, run);
     x->eval.strings = outer->strings;
     carry_counts(&x->eval, outer);
-    enum mgx_status status = prepare_results(x, diag);
+    enum mgx_status status = prepare_results(x, run, diag);
     if (status == MGX_OK)
         status = run_all(x, run, diag);
     x->ran |= status == MGX_OK;
@@ -455,7 +468,7 @@ static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct
         TRY(check_sides(x, diag));
     if (memory && memory->enter)
         TRY(memory->enter(x->queue, !run->on_stream, run->stream, diag));
-    TRY(prepare_results(x, diag));
+    TRY(prepare_results(x, run, diag));
     TRY(run_all(x, run, diag));
     x->ran = true;
     TRY(end_run(x, run, diag));

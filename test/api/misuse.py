@@ -31,7 +31,7 @@ WORDS = ["", "x", "y", "main", "body", "ref", "cpu", "none", "text", "json", "ms
 def declared(include):
     """(name, [(type, parameter)]) of every function of the C interface."""
     text = ""
-    for header in ("migraphx.h", "extensions.h"):
+    for header in ("migraphx.h", "extensions.h", "host.h"):
         with open(os.path.join(include, "migraphx", header), encoding="utf-8") as f:
             text += re.sub(r"//[^\n]*", "", f.read())
     found = []

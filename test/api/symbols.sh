@@ -7,7 +7,7 @@ lib=$1 include=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 nm -D --defined-only "$lib" | awk '{print $3}' | LC_ALL=C sort > "$work/exported"
-cat "$include/migraphx/migraphx.h" "$include/migraphx/extensions.h" | sed 's://.*$::' | tr '\n' ' ' |
+cat "$include/migraphx/migraphx.h" "$include/migraphx/extensions.h" "$include/migraphx/host.h" | sed 's://.*$::' | tr '\n' ' ' |
     grep -oE 'MIGRAPHX_C_EXPORT +((migraphx_status|void) +|const char +\*)migraphx_[a-z0-9_]+ *\(' | grep -oE 'migraphx_[a-z0-9_]+ *\($' |
     tr -d ' (' | LC_ALL=C sort > "$work/declared"
 [ -s "$work/declared" ] || { echo "no declarations found"; exit 1; }

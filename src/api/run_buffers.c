@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Runs in a host's memory: parameters by address, results where the host wants them.
+//
+// A plan whose sizes are known before it runs writes there itself; other results are copied there
+// after the run. Either way the host is asked once for each.
+#include <stdlib.h>
+
+#include "api/api.h"
+
+struct placing {
+    migraphx_place_callback_t place;
+    void *data;
+    bool *asked; // per result
+    void **at;   // what the answers were
+};
+
+static void *ask(void *user, int k, const struct mgx_shape *shape)
+{
+    struct placing *p = user;
+    if (p->asked[k])
+        return p->at[k];
+    size_t lens[MGX_MAX_RANK];
+    for (int i = 0; i < shape->rank; i++)
+        lens[i] = (size_t)shape->lens[i];
+    p->asked[k] = true;
+    return p->at[k] = p->place(p->data, (size_t)k, mgx_api_type_out(shape->type), lens,
+                               (size_t)shape->rank);
+}
+
+static bool is_plain(const struct mgx_tensor *t)
+{
+    return t->shape.type != MGX_STRING && t->shape.type != MGX_TUPLE &&
+           t->shape.type != MGX_SEQUENCE && !mgx_tensor_memory(t);
+}
+
+// What the plan did not write there itself.
+static void place_rest(struct placing *p, struct mgx_tensor *results, int count)
+{
+    for (int k = 0; k < count; k++) {
+        struct mgx_tensor *t = &results[k];
+        if (p->asked[k] || !is_plain(t))
+            continue;
+        const struct mgx_shape shape = mgx_shape_make(t->shape.type, t->shape.rank, t->shape.lens);
+        void *at = ask(p, k, &shape);
+        struct mgx_tensor to = mgx_tensor_borrow(&shape, at);
+        if (at && mgx_shape_elements(&shape))
+            mgx_tensor_copy(t, &to);
+    }
+}
+
+static enum mgx_status take_buffer(const migraphx_buffer *b, struct mgx_named_tensor *out,
+                                   struct mgx_diag *diag)
+{
+    enum mgx_type type;
+    int64_t lens[MGX_MAX_RANK];
+    if (!b->name)
+        return mgx_fail(diag, MGX_INVALID, "a parameter has no name");
+    out->name = b->name;
+    if (b->argument) {
+        out->tensor = *mgx_api_argument_value(b->argument); // lent, as the bytes of the others are
+        return MGX_OK;
+    }
+    if (!mgx_api_type_in(b->type, &type) || type == MGX_STRING || type == MGX_TUPLE ||
+        type == MGX_SEQUENCE)
+        return mgx_fail(diag, MGX_INVALID, "parameter %s: type %d is of no buffer", b->name,
+                        (int)b->type);
+    if (b->rank > MGX_MAX_RANK)
+        return mgx_fail(diag, MGX_INVALID, "parameter %s: rank %zu is above %d", b->name, b->rank,
+                        MGX_MAX_RANK);
+    for (size_t i = 0; i < b->rank; i++) {
+        if (b->lens[i] > MGX_DIM_ANY)
+            return mgx_fail(diag, MGX_INVALID, "parameter %s: length %zu is too large", b->name,
+                            b->lens[i]);
+        lens[i] = (int64_t)b->lens[i];
+    }
+    const struct mgx_shape shape = mgx_shape_make(type, (int)b->rank, lens);
+    TRY(mgx_shape_check(&shape, diag));
+    if (!b->data && mgx_shape_elements(&shape))
+        return mgx_fail(diag, MGX_INVALID, "parameter %s has no bytes", b->name);
+    out->tensor = mgx_tensor_borrow(&shape, b->data);
+    return MGX_OK;
+}
+
+struct room { // of one run
+    struct mgx_named_tensor *params;
+    struct mgx_tensor *results;
+    struct placing placing;
+    void **placed;
+    int count; // of results
+};
+
+static enum mgx_status make_room(struct room *r, int params, int results, struct mgx_diag *diag)
+{
+    r->count = results;
+    r->params = calloc((size_t)params + 1, sizeof *r->params);
+    r->results = calloc((size_t)results + 1, sizeof *r->results);
+    r->placed = calloc(2 * (size_t)results + 1, sizeof *r->placed);
+    r->placing.asked = calloc((size_t)results + 1, sizeof *r->placing.asked);
+    r->placing.at = r->placed ? r->placed + results : NULL;
+    return r->params && r->results && r->placed && r->placing.asked ? MGX_OK
+                                                                    : mgx_fail_memory(diag);
+}
+
+static void drop_room(struct room *r)
+{
+    free(r->params);
+    free(r->results);
+    free(r->placed);
+    free(r->placing.asked);
+}
+
+static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_program *program,
+                           const migraphx_buffer *params, size_t params_size, struct room *room,
+                           struct mgx_diag *diag)
+{
+    const struct mgx_program *p = program->p;
+    TRY(make_room(room, (int)params_size, mgx_module_result_count(mgx_program_main(p)), diag));
+    for (size_t i = 0; i < params_size; i++)
+        TRY(take_buffer(&params[i], &room->params[i], diag));
+    struct mgx_run r = {.params = room->params,
+                        .param_count = (int)params_size,
+                        .results = room->results,
+                        .result_count = room->count,
+                        .place = room->placing.place ? ask : NULL,
+                        .place_user = &room->placing,
+                        .placed = room->placed,
+                        .seed = mgx_api_seed(&program->manner),
+                        .limit_bytes = program->manner.limit_bytes};
+    if (!p->executable)
+        TRY(mgx_api_prove(p, diag));
+    TRY(mgx_program_run(p, &r, diag));
+    if (room->placing.place)
+        place_rest(&room->placing, room->results, room->count);
+    if (out)
+        return mgx_api_arguments_new(out, room->results, (size_t)room->count, diag);
+    for (int k = 0; k < room->count; k++)
+        mgx_tensor_release(&room->results[k]);
+    return MGX_OK;
+}
+
+migraphx_status migraphx_program_run_buffers(migraphx_arguments_t *out, migraphx_program_t program,
+                                             const migraphx_buffer *params, size_t params_size,
+                                             migraphx_place_callback_t place, void *data)
+{
+    API_NEED(program);
+    if (params_size)
+        API_NEED(params);
+    if (params_size > INT32_MAX / 2)
+        return mgx_api_bad("%s: %zu parameters are too many", __func__, params_size);
+    API_DIAG(diag);
+    struct room room = {.placing = {.place = place, .data = data}};
+    const enum mgx_status status = run(out, program, params, params_size, &room, &diag);
+    drop_room(&room);
+    return mgx_api_leave(status, &diag);
+}
