@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite quantized tf-suite hostile random soak misuse reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite hosts quantized tf-suite hostile random soak misuse reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -35,6 +35,7 @@ help:
 	@echo "make arm         the tests on 64-bit ARM, cross-built into build-arm and run by QEMU"
 	@echo "make no-avx      the tests of $(BUILD) on an x86-64 processor without AVX, run by QEMU"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
+	@echo "make hosts       ONNX Runtime 1.24, 1.28, 1.31 and the newest with this engine as their provider: the backend suite, the tests"
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make random      random programs on cpu and on the test target far against the reference (COUNT=10000)"
@@ -117,6 +118,20 @@ judge-%:
 	@echo "== $($*_SAYS) on $(TARGET)"
 	@$(PYTHON) test/onnx/$(firstword $($*_MAKE)) --out $(BUILD)/$* $(wordlist 2,9,$($*_MAKE))
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/$*
+
+# ONNX Runtime's versions with the engine as their provider; those that are not installed go into folders of their own.
+HOST_VERSIONS ?= 1.24.4 1.28.0 1.31.1 installed
+hosts: venv tests
+	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
+	@$(MAKE) $(HOST_VERSIONS:%=host-%)
+
+host-%: venv
+	@echo "== ONNX Runtime $*: the ONNX backend suite through the provider, and the provider's own tests"
+	@test $* = installed || test -d $(BUILD)/hosts/$* || $(PYTHON) -m pip install --quiet --disable-pip-version-check \
+		--no-deps --target $(BUILD)/hosts/$* onnxruntime==$*
+	@for how in "" --optimise; do PYTHONPATH=$(BUILD)/hosts/$* $(PYTHON) test/host/ort/suite.py --build $(BUILD) $$how || exit 1; done
+	@PYTHONPATH=$(BUILD)/hosts/$* MGX_ORT_LIBRARY=$(abspath $(BUILD))/lib/libmigraphx_ort.so \
+		$(PYTHON) -B -m pytest -q -p no:cacheprovider test/host/ort
 
 MODELS ?=
 quantized: venv tests

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The dependency law: base < ir < op < pass < {import < {onnx, tf}, quant, format, plan < targets} < generate < api <
-# {driver, python}.
+# {driver, python, host}.
 # An include points to the left or inside its own folder; folders include each other in no circle; targets never
-# include each other; only src/api sees include/migraphx/, and driver and python see nothing else; only src/api reads
+# include each other; only src/api sees include/migraphx/, and driver, python and host see nothing else; only src/api reads
 # the environment; the library neither prints nor exits.
 set -eu
 cd "$(dirname "$0")/.."
@@ -60,6 +60,7 @@ for room in src/targets/cpu/kernel/*/; do
     case "|$below|" in *"|$(basename "$room")/|"*) ;; *) echo "$room: a room without a place in the order" >> /tmp/layers.$$ ;; esac
 done
 grep -rnE '^ *# *include "' driver python 2>/dev/null | grep -vE '"(migraphx/|[a-z0-9_]+\.(h|inc)")' >> /tmp/layers.$$ || :
+grep -rnE '^ *# *include ["<]' host 2>/dev/null | grep -vE '["<](migraphx/|[a-z0-9_]+\.h[">])' >> /tmp/layers.$$ || :
 if [ -s /tmp/layers.$$ ]; then
     cat /tmp/layers.$$
     say "these includes point the wrong way"

@@ -54,7 +54,7 @@ typedef struct OrtApiBase {
     const char *(*GetVersionString)(void);
 } OrtApiBase;
 
-enum { ORT_FAIL = 1, ORT_INVALID_ARGUMENT = 2, ORT_NOT_IMPLEMENTED = 9, ORT_EP_FAIL = 11 };
+enum { ORT_FAIL = 1, ORT_INVALID_ARGUMENT = 2, ORT_NOT_IMPLEMENTED = 9 };
 enum { ORT_LOG_INFO = 1, ORT_LOG_WARNING = 2 };
 enum { ORT_DEVICE_CPU = 0 };
 enum { ORT_TYPE_TENSOR = 1, ORT_TYPE_SEQUENCE = 2, ORT_TYPE_OPTIONAL = 6 };
@@ -135,7 +135,6 @@ enum ort_attribute {
     X(364, OrtStatus *, OpAttr_GetName, (const OrtOpAttr *, const char **out)) \
     X(365, OrtStatus *, Node_GetNumSubgraphs, (const OrtNode *, size_t *out)) \
     X(366, OrtStatus *, Node_GetSubgraphs, (const OrtNode *, const OrtGraph **out, size_t count, const char **names)) \
-    X(367, OrtStatus *, Node_GetGraph, (const OrtNode *, const OrtGraph **out)) \
     X(369, void, ReleaseExternalInitializerInfo, (OrtExternalInitializerInfo *)) \
     X(370, const char *, ExternalInitializerInfo_GetFilePath, (const OrtExternalInitializerInfo *)) \
     X(371, int64_t, ExternalInitializerInfo_GetFileOffset, (const OrtExternalInitializerInfo *)) \

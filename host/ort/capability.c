@@ -16,14 +16,16 @@
 
 #include "plugin.h"
 
-struct value { // of the graph that is asked for
+struct value {    // of the graph that is asked for
     size_t maker; // NOBODY: from around
+    bool constant;
     bool crosses;
     bool leaves; // a result of the graph
 };
 
 struct reading {
     size_t node, value;
+    bool by_body; // not an operand
 };
 
 struct partition {
@@ -43,6 +45,10 @@ static const size_t NOBODY = (size_t)-1;
 static const char no_way[] =
     "its operands or results are of a kind that the host can hand to nobody (sequences, optionals, "
     "types narrower than a byte), and not all that make and read them are taken";
+
+static const char forgotten[] =
+    "a body of it reads a value from around that no operand is, which ONNX Runtime hands to its "
+    "provider from version 1.27 on";
 
 static bool room_for(void **list, size_t *room, size_t count, size_t size)
 {
@@ -79,10 +85,10 @@ static OrtStatus *find_value(struct partition *p, const OrtValueInfo *info, size
     if (!room_for((void **)&p->values, &p->value_room, p->value_count, sizeof *p->values) ||
         !names_put(&p->names, name, p->value_count))
         return host_no_memory(p->host);
-    // A constant is handed over once, whatever it is.
-    const bool crosses = type.crosses || value_is_constant(p->host, info);
+    const bool constant = value_is_constant(p->host, info); // handed over once, whatever it is
     *out = p->value_count;
-    p->values[p->value_count++] = (struct value){.maker = NOBODY, .crosses = crosses};
+    p->values[p->value_count++] =
+        (struct value){.maker = NOBODY, .constant = constant, .crosses = type.crosses || constant};
     return NULL;
 }
 
@@ -104,7 +110,7 @@ static OrtStatus *note_made(struct partition *p, size_t node)
 }
 
 static OrtStatus *note_list(struct partition *p, size_t node, const OrtValueInfo **list,
-                            size_t count)
+                            size_t count, bool by_body)
 {
     OrtStatus *status = NULL;
     for (size_t i = 0; i < count && !status; i++) {
@@ -116,7 +122,7 @@ static OrtStatus *note_list(struct partition *p, size_t node, const OrtValueInfo
                                  sizeof *p->readings))
             status = host_no_memory(p->host);
         if (!status)
-            p->readings[p->reading_count++] = (struct reading){node, value};
+            p->readings[p->reading_count++] = (struct reading){node, value, by_body};
     }
     free(list);
     return status;
@@ -127,9 +133,9 @@ static OrtStatus *note_read(struct partition *p, size_t node)
     const OrtValueInfo **list;
     size_t count;
     HOST_TRY(list_Node_GetInputs(p->host, p->nodes[node], &list, &count));
-    HOST_TRY(note_list(p, node, list, count));
+    HOST_TRY(note_list(p, node, list, count, false));
     HOST_TRY(list_Node_GetImplicitInputs(p->host, p->nodes[node], &list, &count));
-    return note_list(p, node, list, count);
+    return note_list(p, node, list, count, true);
 }
 
 static OrtStatus *note_leaving(struct partition *p, const OrtGraph *graph)
@@ -182,8 +188,7 @@ static void find_levels(struct partition *p)
             const size_t maker = maker_of(p, r);
             if (maker == NOBODY)
                 continue;
-            const size_t least =
-                p->level[maker] + (p->why[maker] && !p->why[r->node] ? 1 : 0);
+            const size_t least = p->level[maker] + (p->why[maker] && !p->why[r->node] ? 1 : 0);
             if (p->level[r->node] < least) {
                 p->level[r->node] = least;
                 changed = true;
@@ -197,12 +202,30 @@ static bool in_one_group(const struct partition *p, size_t a, size_t b)
     return !p->why[a] && !p->why[b] && p->level[a] == p->level[b];
 }
 
-static bool refuse(struct partition *p, size_t node)
+static bool refuse(struct partition *p, size_t node, const char *why)
 {
     if (node == NOBODY || p->why[node])
         return false;
-    p->why[node] = no_way;
+    p->why[node] = why;
     return true;
+}
+
+// Is it an operand of some node of the group?
+static bool is_operand(const struct partition *p, size_t value, size_t group_of)
+{
+    for (size_t i = 0; i < p->reading_count; i++)
+        if (p->readings[i].value == value && !p->readings[i].by_body &&
+            in_one_group(p, p->readings[i].node, group_of))
+            return true;
+    return false;
+}
+
+// Before 1.27 the host forgets what only bodies of a group read from around it.
+static bool is_forgotten(const struct partition *p, const struct reading *r)
+{
+    enum { REMEMBERS = 27 };
+    return r->by_body && p->host->version < REMEMBERS && !p->values[r->value].constant &&
+           !p->why[r->node] && !is_operand(p, r->value, r->node);
 }
 
 // Refuses those whose values would have to cross and cannot. True if there were any.
@@ -211,15 +234,18 @@ static bool refuse_crossing(struct partition *p)
     bool changed = false;
     for (size_t i = 0; i < p->value_count; i++)
         if (!p->values[i].crosses && p->values[i].leaves)
-            changed |= refuse(p, p->values[i].maker);
+            changed |= refuse(p, p->values[i].maker, no_way);
     for (size_t i = 0; i < p->reading_count; i++) {
         const struct reading *r = &p->readings[i];
         const size_t maker = maker_of(p, r);
-        if (p->values[r->value].crosses ||
-            (maker != NOBODY && in_one_group(p, maker, r->node)))
+        if (maker != NOBODY && in_one_group(p, maker, r->node))
             continue;
-        changed |= refuse(p, r->node);
-        changed |= refuse(p, maker);
+        if (is_forgotten(p, r))
+            changed |= refuse(p, r->node, forgotten);
+        if (p->values[r->value].crosses)
+            continue;
+        changed |= refuse(p, r->node, no_way);
+        changed |= refuse(p, maker, no_way);
     }
     return changed;
 }
@@ -300,19 +326,20 @@ static OrtStatus *judge(const struct host *h, migraphx_onnx_graph_t graph, const
 }
 
 // A failure is a no: whatever it is, it says so when the node's own graph is asked for.
-static bool takes_node(const struct host *h, const OrtNode *node)
+static bool takes_node(const struct provider *ep, const OrtGraph *body, const OrtNode *node)
 {
-    const OrtGraph *of = NULL;
+    const struct host *h = ep->host;
     migraphx_onnx_graph_t graph = NULL;
-    const char *why = "";
-    OrtStatus *status = h->Node_GetGraph(node, &of);
-    if (!status && of)
-        status = graph_hand_over_node(h, of, node, &graph);
-    if (!status && graph)
+    const char *why = NULL;
+    OrtStatus *status = graph_hand_over_node(h, body, node, &graph);
+    if (!status)
         status = judge(h, graph, &why, 1);
+    if (status || why)
+        host_log(h, ep->logger, ORT_LOG_INFO, "bodies are asked for by themselves: %s",
+                 status ? h->GetErrorMessage(status) : why);
     if (status)
         h->ReleaseStatus(status);
-    const bool takes = !status && graph && !why;
+    const bool takes = !status && !why;
     migraphx_onnx_graph_destroy(graph);
     return takes;
 }
@@ -339,7 +366,7 @@ OrtStatus *provider_capability(OrtEp *base, const OrtGraph *graph, OrtEpGraphSup
     const OrtNode *around = NULL;
     struct partition p = {.host = ep->host};
     HOST_TRY(ep->host->Graph_GetParentNode(graph, &around));
-    if (around && takes_node(ep->host, around))
+    if (around && takes_node(ep, graph, around))
         return NULL;
     OrtStatus *status = decide(ep, graph, &p, info);
     partition_fini(&p);

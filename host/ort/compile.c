@@ -16,7 +16,7 @@ struct fused {
     const struct host *host;
     migraphx_program_t program;
     size_t in_count, out_count;
-    char **in_names;   // by place among the node's inputs; NULL: the program does not read it
+    char **in_names; // by place among the node's inputs; NULL: the program does not read it
     migraphx_shape_datatype_t types[27]; // by the host's number of an element type
     migraphx_shape_datatype_t *out_types;
     bool has_texts; // some result is of strings
@@ -40,12 +40,11 @@ static void fused_destroy(struct fused *f)
 
 static void find_types(struct fused *f)
 {
-    static const char *const names[] = {NULL,       "float",          "uint8",      "int8",
-                                        "uint16",   "int16",          "int32",      "int64",
-                                        "string",   "bool",           "half",       "double",
-                                        "uint32",   "uint64",         NULL,         NULL,
-                                        "bf16",     "fp8e4m3fn",      "fp8e4m3fnuz", "fp8e5m2",
-                                        "fp8e5m2fnuz"};
+    static const char *const names[] = {
+        NULL,    "float",  "uint8", "int8",      "uint16",      "int16",   "int32",
+        "int64", "string", "bool",  "half",      "double",      "uint32",  "uint64",
+        NULL,    NULL,     "bf16",  "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2", "fp8e5m2fnuz",
+        NULL,    NULL,     NULL,    NULL,        NULL,          "fp8e8m0"};
     for (size_t i = 0; i < sizeof f->types / sizeof *f->types; i++) {
         f->types[i] = migraphx_shape_tuple_type;
         if (i < sizeof names / sizeof *names && names[i])
@@ -118,8 +117,7 @@ static OrtStatus *make_program(struct fused *f, const OrtGraph *graph,
 static OrtStatus *find_inputs(struct fused *f, const OrtValueInfo *const *inputs)
 {
     migraphx_program_parameter_shapes_t shapes = NULL;
-    ENGINE_TRY(f->host, f->name,
-               migraphx_program_get_parameter_shapes(&shapes, f->program));
+    ENGINE_TRY(f->host, f->name, migraphx_program_get_parameter_shapes(&shapes, f->program));
     f->in_names = calloc(f->in_count + 1, sizeof *f->in_names);
     for (size_t i = 0; f->in_names && i < f->in_count; i++) {
         const_migraphx_shape_t shape = NULL;
@@ -140,7 +138,7 @@ static OrtStatus *find_outputs(struct fused *f, const OrtValueInfo *const *outpu
     for (size_t i = 0; i < f->out_count; i++) {
         struct value_type type;
         HOST_TRY(value_type_read(f->host, outputs[i], &type));
-        f->out_types[i] = f->types[type.type.element];
+        f->out_types[i] = f->types[host_own_element(type.type.element)];
         f->has_texts |= type.type.element == STRING;
     }
     return NULL;
@@ -187,7 +185,7 @@ static void *place(void *data, size_t index, migraphx_shape_datatype_t type, con
     void *at = NULL;
     if (r->status || type != r->fused->out_types[index]) {
         if (!r->status)
-            r->status = host_fail(h, ORT_EP_FAIL,
+            r->status = host_fail(h, ORT_FAIL,
                                   "MIGraphX: result %zu of %s is of another type than the model "
                                   "says",
                                   index, r->fused->name);
@@ -238,7 +236,7 @@ static OrtStatus *take_input(const struct fused *f, const OrtKernelContext *cont
     int element = 0;
     HOST_TRY(h->KernelContext_GetInput(context, index, &value));
     if (!value)
-        return host_fail(h, ORT_EP_FAIL, "MIGraphX: input %s of %s is absent", f->in_names[index],
+        return host_fail(h, ORT_FAIL, "MIGraphX: input %s of %s is absent", f->in_names[index],
                          f->name);
     HOST_TRY(h->GetTensorElementTypeAndShapeDataReference(value, &element, &lens, &out->rank));
     out->name = f->in_names[index];
@@ -265,8 +263,8 @@ static OrtStatus *give_texts(const struct host *h, OrtKernelContext *context, si
     ENGINE_TRY(h, "a result", migraphx_shape_lengths(&lens, &rank, shape));
     ENGINE_TRY(h, "a result", migraphx_shape_rank(&is_scalar, shape));
     ENGINE_TRY(h, "a result", migraphx_shape_elements(&count, shape));
-    HOST_TRY(h->KernelContext_GetOutput(context, index, (const int64_t *)lens,
-                                        is_scalar ? rank : 0, &value));
+    HOST_TRY(h->KernelContext_GetOutput(context, index, (const int64_t *)lens, is_scalar ? rank : 0,
+                                        &value));
     for (size_t i = 0; value && i < count; i++) {
         const char *text;
         size_t size;
@@ -323,8 +321,8 @@ static OrtStatus *compute(OrtNodeComputeInfo *base, void *state, OrtKernelContex
         buffers = calloc(f->in_count, sizeof *buffers);
         texts = calloc(f->in_count, sizeof *texts);
     }
-    OrtStatus *status = buffers && texts ? run_with(f, context, buffers, texts)
-                                         : host_no_memory(f->host);
+    OrtStatus *status =
+        buffers && texts ? run_with(f, context, buffers, texts) : host_no_memory(f->host);
     for (size_t i = 0; texts && i < f->in_count; i++)
         migraphx_argument_destroy(texts[i]);
     if (f->in_count > FEW) {
@@ -349,8 +347,8 @@ static void release_state(OrtNodeComputeInfo *base, void *state)
 
 // --- the host's calls ---
 
-static OrtStatus *compile_one(const struct provider *ep, const OrtGraph *graph,
-                              const OrtNode *node, OrtNodeComputeInfo **out)
+static OrtStatus *compile_one(const struct provider *ep, const OrtGraph *graph, const OrtNode *node,
+                              OrtNodeComputeInfo **out)
 {
     struct fused *f = NEWLY(struct fused);
     if (!f)

@@ -17,8 +17,8 @@ struct handing {
     migraphx_onnx_graph_t graph;
     const char *model_path;
     bool keep;
-    bool is_body;        // what it does not know is the root's
-    struct names known;  // values of this graph so far
+    bool is_body;       // what it does not know is the root's
+    struct names known; // values of this graph so far
 };
 
 migraphx_status graph_options(migraphx_onnx_options_t *out)
@@ -76,8 +76,8 @@ struct tensor {
 
 static OrtStatus *tensor_of(const struct host *h, const OrtValue *value, struct tensor *out)
 {
-    HOST_TRY(h->GetTensorElementTypeAndShapeDataReference(value, &out->element, &out->lens,
-                                                          &out->rank));
+    HOST_TRY(
+        h->GetTensorElementTypeAndShapeDataReference(value, &out->element, &out->lens, &out->rank));
     out->element = host_element(out->element);
     out->count = 1;
     for (size_t i = 0; i < out->rank; i++)
@@ -94,9 +94,8 @@ static OrtStatus *add_texts(struct handing *g, const char *name, const OrtValue 
 {
     struct texts texts;
     OrtStatus *status = texts_of(g->host, value, t->count, &texts);
-    if (!status &&
-        migraphx_onnx_graph_add_initializer_strings(g->graph, name, t->lens, t->rank, texts.at,
-                                                    texts.sizes, texts.count))
+    if (!status && migraphx_onnx_graph_add_initializer_strings(g->graph, name, t->lens, t->rank,
+                                                               texts.at, texts.sizes, texts.count))
         status = host_pass_on(g->host, name);
     texts_fini(&texts);
     return status;
@@ -127,7 +126,8 @@ static OrtStatus *add_file(struct handing *g, const char *name, const struct ten
     const char *slash = g->model_path ? strrchr(g->model_path, '/') : NULL;
     char full[4096];
     const int folder = *path != '/' && slash ? (int)(slash - g->model_path + 1) : 0;
-    const int size = snprintf(full, sizeof full, "%.*s%s", folder, folder ? g->model_path : "", path);
+    const int size =
+        snprintf(full, sizeof full, "%.*s%s", folder, folder ? g->model_path : "", path);
     if (size < 0 || (size_t)size >= sizeof full)
         return host_fail(h, ORT_FAIL, "MIGraphX: the path of weight %s is too long", name);
     ENGINE_TRY(h, name,
@@ -342,8 +342,8 @@ static OrtStatus *set_bodies(struct handing *g, const OrtNode *node)
         return NULL;
     const OrtGraph **graphs = calloc(count, sizeof *graphs);
     const char **names = calloc(count, sizeof *names);
-    OrtStatus *status = graphs && names ? h->Node_GetSubgraphs(node, graphs, count, names)
-                                        : host_no_memory(h);
+    OrtStatus *status =
+        graphs && names ? h->Node_GetSubgraphs(node, graphs, count, names) : host_no_memory(h);
     for (size_t i = 0; i < count && !status; i++)
         status = set_body(g, graphs[i], names[i]);
     free(graphs);
@@ -370,8 +370,7 @@ static OrtStatus *put_node(struct handing *g, const OrtNode *node, const char **
     HOST_TRY(h->Node_GetName(node, &name));
     HOST_TRY(h->Node_GetOperatorType(node, &op));
     HOST_TRY(h->Node_GetDomain(node, &domain));
-    ENGINE_TRY(h, op,
-               migraphx_onnx_graph_add_node(g->graph, name, op, domain, in, ins, out, outs));
+    ENGINE_TRY(h, op, migraphx_onnx_graph_add_node(g->graph, name, op, domain, in, ins, out, outs));
     return NULL;
 }
 
@@ -560,11 +559,11 @@ OrtStatus *graph_hand_over(const struct host *h, const OrtGraph *graph,
     return end(&g, status, out);
 }
 
-OrtStatus *graph_hand_over_node(const struct host *h, const OrtGraph *of, const OrtNode *node,
+OrtStatus *graph_hand_over_node(const struct host *h, const OrtGraph *like, const OrtNode *node,
                                 migraphx_onnx_graph_t *out)
 {
     struct handing g = {.host = h};
-    OrtStatus *status = begin(&g, of);
+    OrtStatus *status = begin(&g, like);
     if (!status)
         status = add_nodes(&g, &node, 1);
     return end(&g, status, out);

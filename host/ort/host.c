@@ -50,7 +50,7 @@ OrtStatus *host_no_memory(const struct host *h)
 
 OrtStatus *host_pass_on(const struct host *h, const char *what)
 {
-    return host_fail(h, ORT_EP_FAIL, "MIGraphX: %s: %s", what, migraphx_last_error());
+    return host_fail(h, ORT_FAIL, "MIGraphX: %s: %s", what, migraphx_last_error());
 }
 
 void host_log(const struct host *h, const OrtLogger *logger, int severity, const char *fmt, ...)
@@ -66,10 +66,19 @@ void host_log(const struct host *h, const OrtLogger *logger, int severity, const
         h->ReleaseStatus(status);
 }
 
+enum { HOST_UINT2 = 24, HOST_INT2 = 25, HOST_E8M0 = 26, E8M0 = 24, UINT2 = 25, INT2 = 26 };
+
 int host_element(int type)
 {
-    enum { HOST_UINT2 = 24, HOST_INT2 = 25, HOST_E8M0 = 26, E8M0 = 24, UINT2 = 25, INT2 = 26 };
     return type == HOST_UINT2 ? UINT2 : type == HOST_INT2 ? INT2 : type == HOST_E8M0 ? E8M0 : type;
+}
+
+int host_own_element(int element)
+{
+    return element == UINT2  ? HOST_UINT2
+           : element == INT2 ? HOST_INT2
+           : element == E8M0 ? HOST_E8M0
+                             : element;
 }
 
 // --- lists ---
@@ -180,8 +189,8 @@ static OrtStatus *read_sequence(const struct host *h, const OrtTypeInfo *info,
     if (!sequence || around == migraphx_onnx_sequence || around == migraphx_onnx_optional_sequence)
         return NULL; // a sequence of sequences
     HOST_TRY(h->GetSequenceElementType(sequence, &inner));
-    out->type.container = around == migraphx_onnx_optional ? migraphx_onnx_optional_sequence
-                                                           : migraphx_onnx_sequence;
+    out->type.container =
+        around == migraphx_onnx_optional ? migraphx_onnx_optional_sequence : migraphx_onnx_sequence;
     OrtStatus *status = read_type(h, inner, out);
     if (out->type.rank > 0) { // names live as long as the type does
         memset(out->names, 0, sizeof out->names);
@@ -221,7 +230,8 @@ static OrtStatus *read_type(const struct host *h, const OrtTypeInfo *info, struc
 static bool is_whole(int element)
 {
     enum { COMPLEX64 = 14, COMPLEX128 = 15, E5M2FNUZ = 20 };
-    return element >= 1 && element <= E5M2FNUZ && element != COMPLEX64 && element != COMPLEX128;
+    return (element >= 1 && element <= E5M2FNUZ && element != COMPLEX64 && element != COMPLEX128) ||
+           element == E8M0;
 }
 
 OrtStatus *value_type_read(const struct host *h, const OrtValueInfo *value, struct value_type *out)
@@ -235,7 +245,7 @@ OrtStatus *value_type_read(const struct host *h, const OrtValueInfo *value, stru
         out->type = (migraphx_onnx_type){.element = 1, .rank = -1};
     out->type.lens = out->lens;
     out->type.names = out->names;
-    out->crosses = out->known && out->type.container == migraphx_onnx_tensor &&
-                   is_whole(out->type.element);
+    out->crosses =
+        out->known && out->type.container == migraphx_onnx_tensor && is_whole(out->type.element);
     return NULL;
 }

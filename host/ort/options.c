@@ -15,8 +15,8 @@
 struct row {
     const char *name;
     enum { FLAG, SIZE, TEXT, OFF, NO_USE } kind;
-    size_t at, room;   // in struct options
-    const char *why;   // of OFF
+    size_t at, room; // in struct options
+    const char *why; // of OFF
 };
 
 #define AT(member) offsetof(struct options, member), sizeof(((struct options *)0)->member)
@@ -88,7 +88,8 @@ static bool read_size(const char *text, size_t *out)
 
 static OrtStatus *bad(const struct host *h, const char *key, const char *value, const char *want)
 {
-    return host_fail(h, ORT_INVALID_ARGUMENT, "MIGraphX: option %s is \"%s\", %s", key, value, want);
+    return host_fail(h, ORT_INVALID_ARGUMENT, "MIGraphX: option %s is \"%s\", %s", key, value,
+                     want);
 }
 
 static OrtStatus *set(struct options *o, const struct host *h, const struct row *row,

@@ -51,6 +51,7 @@ void host_log(const struct host *, const OrtLogger *, int severity, const char *
 
 // The standard's number of an element type that the host numbers otherwise.
 int host_element(int type);
+int host_own_element(int element); // and back
 
 // --- sets of names: a place for each ---
 
@@ -134,9 +135,10 @@ OrtStatus *value_type_read(const struct host *, const OrtValueInfo *, struct val
 
 // Hands a graph over. `keep`: weights are copied or mapped, for a program that outlives the graph;
 // else they are borrowed. `outputs`, if given, are its results instead of the graph's own.
-OrtStatus *graph_hand_over(const struct host *, const OrtGraph *, const OrtValueInfo *const *outputs,
-                           size_t output_count, bool keep, migraphx_onnx_graph_t *out);
-// A single node with what it reads from around it.
-OrtStatus *graph_hand_over_node(const struct host *, const OrtGraph *of, const OrtNode *,
+OrtStatus *graph_hand_over(const struct host *, const OrtGraph *,
+                           const OrtValueInfo *const *outputs, size_t output_count, bool keep,
+                           migraphx_onnx_graph_t *out);
+// A single node with what it reads from around it; `like` is of the same model.
+OrtStatus *graph_hand_over_node(const struct host *, const OrtGraph *like, const OrtNode *,
                                 migraphx_onnx_graph_t *out);
 migraphx_status graph_options(migraphx_onnx_options_t *out);

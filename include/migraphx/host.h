@@ -145,15 +145,15 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_onnx_graph_verdict(const char **out,
 
 // --- runs in the host's memory ---
 
-// A parameter of a run in the caller's memory, row-major and read only.
+// A parameter of a run in the caller's memory, row-major and read only. Where `argument` is not NULL
+// it is the value itself, and beside it only the name counts.
 typedef struct {
     const char *name;
     migraphx_shape_datatype_t type;
     const size_t *lens;
     size_t rank;
     const void *data;
-    const_migraphx_argument_t
-        argument; // not NULL: the value itself, and only the name counts beside
+    const_migraphx_argument_t argument;
 } migraphx_buffer;
 
 // Asked where a result is to be written, row-major: result number `index` of the type and lengths
@@ -162,7 +162,8 @@ typedef struct {
 typedef void *(*migraphx_place_callback_t)(void *data, size_t index, migraphx_shape_datatype_t type,
                                            const size_t *lens, size_t rank);
 // As program_run, with the caller's memory for parameters, which is borrowed until the call returns,
-// and for results. *out holds all results, those that were placed too; `out` may be NULL. A place may be the memory
+// and for results. *out holds all results, those that were placed too; `out` may be NULL. A place
+// may be the memory
 // of a parameter where the operators that meet there allow it, as caches of attention do.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_buffers(
     migraphx_arguments_t *out, migraphx_program_t program, const migraphx_buffer *params,

@@ -201,6 +201,24 @@ CASE(attributes_reach_their_node)
     migraphx_onnx_graph_destroy(g);
 }
 
+// ONNX Runtime fills in the standard's default, which has a function for each of two directions.
+CASE(a_recurrent_node_of_one_direction_takes_the_default_of_two)
+{
+    migraphx_onnx_graph_t g = new_graph();
+    input(g, "x", FLOAT, 3, LENS(2, 1, 3));
+    input(g, "w", FLOAT, 3, LENS(1, 4, 3));
+    input(g, "r", FLOAT, 3, LENS(1, 4, 4));
+    OK(migraphx_onnx_graph_add_node(g, "", "RNN", "", NAMES("x", "w", "r"), 3, NAMES("y"), 1));
+    OK(migraphx_onnx_graph_set_int(g, "hidden_size", 4));
+    OK(migraphx_onnx_graph_set_strings(g, "activations", NAMES("Tanh", "Tanh"),
+                                       (const size_t[]){4, 4}, 2));
+    OK(migraphx_onnx_graph_add_output(g, "y", NULL));
+    migraphx_program_t p;
+    OK(migraphx_parse_onnx_graph(&p, g, NULL));
+    migraphx_program_destroy(p);
+    migraphx_onnx_graph_destroy(g);
+}
+
 CASE(a_judgement_names_each_node_that_is_not_taken)
 {
     migraphx_onnx_graph_t g = new_graph();
@@ -285,6 +303,7 @@ TEST_MAIN(ROW(a_graph_computes_and_keeps_its_weights_where_they_are)
               ROW(results_are_placed_on_every_target_compiled_or_not)
                   ROW(bodies_have_weights_and_read_values_around_them)
                       ROW(attributes_reach_their_node)
-                          ROW(a_judgement_names_each_node_that_is_not_taken)
-                              ROW(what_is_wrong_is_refused_in_words)
-                                  ROW(weights_of_files_are_mapped))
+                          ROW(a_recurrent_node_of_one_direction_takes_the_default_of_two)
+                              ROW(a_judgement_names_each_node_that_is_not_taken)
+                                  ROW(what_is_wrong_is_refused_in_words)
+                                      ROW(weights_of_files_are_mapped))

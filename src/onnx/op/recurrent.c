@@ -3,6 +3,7 @@
 // With layout=1 the batch comes first outside, steps inside as ever. LSTM serves quant_lstm too,
 // whose four inputs more are those of the IR already.
 #include <string.h>
+#include <strings.h>
 
 #include "onnx/build.h"
 
@@ -61,6 +62,16 @@ static void results(struct mgx_node *n, struct mgx_ins *states, struct mgx_ins *
                                           : mgx_build_transpose(n, v[i], one, 3);
 }
 
+// Are these the usual functions of both directions, as the standard's default of RNN lists them
+// whatever the direction? Hosts that fill defaults in give them to nodes of one.
+static bool are_usual_of_both(struct mgx_strings given, const struct kind *k)
+{
+    bool same = given.count == 2 * k->function_count;
+    for (int i = 0; same && i < given.count; i++)
+        same = strcasecmp(given.v[i], k->functions[i % k->function_count]) == 0;
+    return same;
+}
+
 // The functions by name, or the usual ones; `usual` is room for those of both directions.
 static struct mgx_strings functions_of(const struct mgx_node *n, const struct kind *k,
                                        const char *direction, const char **usual)
@@ -68,8 +79,9 @@ static struct mgx_strings functions_of(const struct mgx_node *n, const struct ki
     const struct mgx_strings given = mgx_onnx_texts(n, "activations");
     for (int i = 0; i < 2 * k->function_count; i++)
         usual[i] = k->functions[i % k->function_count];
-    return given.count ? given
-                       : (struct mgx_strings){usual, k->function_count * directions(direction)};
+    return given.count && !are_usual_of_both(given, k)
+               ? given
+               : (struct mgx_strings){usual, k->function_count * directions(direction)};
 }
 
 // The hidden states of the last step.
@@ -91,8 +103,8 @@ static enum mgx_status recurrent(struct mgx_node *n, const struct kind *k,
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     const char *direction = mgx_onnx_text(n, "direction", "forward"), *usual[6];
-    TRY(check(n, direction, mgx_onnx_texts(n, "activations").count, k));
     const struct mgx_strings functions = functions_of(n, k, direction, usual);
+    TRY(check(n, direction, functions.count, k));
     const struct mgx_doubles alpha = mgx_onnx_reals(n, "activation_alpha");
     const struct mgx_doubles beta = mgx_onnx_reals(n, "activation_beta");
     const int64_t hidden = n->in[2]->shape.lens[2];

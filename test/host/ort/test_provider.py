@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: MIT
+"""The provider inside ONNX Runtime: small models of every kind, options, refusals, threads, memory.
+
+Every session forbids the host's own processor as a way out, and asks the host where the nodes went.
+Results are compared with numpy, or with the host's own processor.
+"""
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ort = pytest.importorskip("onnxruntime")
+
+LIBRARY = os.environ["MGX_ORT_LIBRARY"]
+OWN, MIGRAPHX = "MgxExecutionProvider", "MIGraphXExecutionProvider"
+F, I, B, S = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
+rng = np.random.default_rng(5)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    ort.register_execution_provider_library("mgx", LIBRARY)
+    yield
+
+
+def version():
+    return tuple(int(n) for n in ort.__version__.split(".")[:2])
+
+
+def device(name=OWN):
+    return [d for d in ort.get_ep_devices() if d.ep_name == name]
+
+
+def session(model, options=(), name=OWN, fallback=False, optimise=True, **entries):
+    o = ort.SessionOptions()
+    o.log_severity_level = 4
+    o.intra_op_num_threads = 1
+    if not optimise:
+        o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    o.add_provider_for_devices(device(name), dict(options))
+    o.add_session_config_entry("session.disable_cpu_ep_fallback", str(int(not fallback)))
+    o.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    for key, value in entries.items():
+        o.add_session_config_entry(key, value)
+    return ort.InferenceSession(model if isinstance(model, str) else model.SerializeToString(), o)
+
+
+def placed(s):
+    """Names of operators by the provider that has them."""
+    where = {}
+    for part in s.get_provider_graph_assignment_info():
+        where.setdefault(part.ep_name, []).extend(n.op_type for n in part.get_nodes())
+    return where
+
+
+def model_of(nodes, inputs, outputs, weights=(), opset=17, domains=()):
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value(*i) for i in inputs], [value(*o) for o in outputs],
+                              [numpy_helper.from_array(np.asarray(a), n) for n, a in dict(weights).items()])
+    opsets = [helper.make_opsetid("", opset), *[helper.make_opsetid(d, 3) for d in domains]]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def check(model, feed, options=(), tolerance=1e-5, **how):
+    """All on the provider, and equal to the host's own processor."""
+    s = session(model, options, **how)
+    assert set(placed(s)) == {how.get("name", OWN)}
+    data = model if isinstance(model, str) else model.SerializeToString()
+    want = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feed)
+    for _ in range(3):
+        for g, w in zip(s.run(None, feed), want):
+            assert g.dtype == w.dtype and g.shape == w.shape
+            if w.dtype == object:
+                assert (g == w).all()
+            else:
+                np.testing.assert_allclose(g, w, rtol=tolerance, atol=tolerance)
+    return s
+
+
+def array(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def mlp():
+    return model_of([helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "b"], ["s"]),
+                     helper.make_node("Relu", ["s"], ["y"])], [("x", F, ["N", 3])], [("y", F, ["N", 4])],
+                    {"w": array(3, 4), "b": array(4)})
+
+
+# --- what is taken ---
+
+
+@pytest.mark.parametrize("optimise", [True, False])
+def test_open_sizes(optimise):
+    s = check(mlp(), {"x": array(2, 3)}, optimise=optimise)
+    for n in (1, 7, 2, 0, 7):
+        assert s.run(None, {"x": array(n, 3)})[0].shape == (n, 4)
+
+
+def test_convolutions():
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["r"]),
+             helper.make_node("GlobalAveragePool", ["r"], ["y"])]
+    check(model_of(nodes, [("x", F, [1, 3, 8, 8])], [("y", F, [1, 5, 1, 1])], {"w": array(5, 3, 3, 3)}),
+          {"x": array(1, 3, 8, 8)})
+
+
+def branches(weight):
+    value = helper.make_tensor_value_info
+    then = helper.make_graph([helper.make_node("Add", ["x", "w"], ["t"])], "then", [], [value("t", F, [weight.size])],
+                             [numpy_helper.from_array(weight, "w")])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["e"])], "else", [], [value("e", F, [weight.size])])
+    return helper.make_node("If", ["c"], ["z"], then_branch=then, else_branch=other)
+
+
+@pytest.mark.parametrize("size", [2, 5000])
+def test_if_with_values_and_weights_of_its_own(size):
+    nodes = [branches(array(size)), helper.make_node("Add", ["z", "x"], ["y"])]
+    m = model_of(nodes, [("c", B, []), ("x", F, [size])], [("y", F, [size])])
+    for c in (True, False):
+        s = check(m, {"c": np.asarray(c), "x": array(size)})
+    assert "If" in placed(s)[OWN]
+
+
+def test_if_alone_with_values_from_around():
+    m = model_of([branches(array(2))], [("c", B, []), ("x", F, [2])], [("z", F, [2])])
+    feed = {"c": np.asarray(True), "x": array(2)}
+    if version() >= (1, 27):
+        check(m, feed)
+    else:  # which does not hand x over
+        s = session(m, fallback=True)
+        assert "If" not in placed(s).get(OWN, [])
+        want = ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
+        np.testing.assert_allclose(s.run(None, feed)[0], want[0])
+
+
+def loop():
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Add", ["v", "x"], ["w"]), helper.make_node("Identity", ["c"], ["d"]),
+         helper.make_node("Identity", ["w"], ["row"])], "body",
+        [value("i", I, []), value("c", B, []), value("v", F, ["n"])],
+        [value("d", B, []), value("w", F, ["n"]), value("row", F, ["n"])])
+    return helper.make_node("Loop", ["m", "", "x"], ["last", "rows"], body=body)
+
+
+def test_loop():
+    m = model_of([loop()], [("m", I, []), ("x", F, ["n"])], [("last", F, ["n"]), ("rows", F, ["k", "n"])])
+    for rounds in (3, 1):
+        s = check(m, {"m": np.asarray(rounds), "x": array(4)})
+    assert s.run(None, {"m": np.asarray(0), "x": array(4)})[1].shape == (0, 4)
+
+
+def test_results_whose_sizes_only_values_say():
+    m = model_of([helper.make_node("NonZero", ["x"], ["y"])], [("x", F, ["a", "b"])], [("y", I, [2, "n"])])
+    for x in (np.eye(3), np.zeros((2, 2)), np.ones((1, 4))):
+        check(m, {"x": x.astype(np.float32)})
+
+
+def test_strings():
+    nodes = [helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", keys_int64s=[1, 2],
+                              values_strings=["one", "two"], default_string="?"),
+             helper.make_node("LabelEncoder", ["z"], ["n"], domain="ai.onnx.ml", keys_strings=["one", "naïve", ""],
+                              values_int64s=[1, 2, 3], default_int64=-1)]
+    m = model_of(nodes, [("x", I, ["n"]), ("z", S, ["m"])], [("y", S, ["n"]), ("n", I, ["m"])], domains=["ai.onnx.ml"])
+    check(m, {"x": np.array([2, 1, 7]), "z": np.array(["naïve", "", "one", "x"], dtype=object)})
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float16, np.int32, np.int8, np.uint8, np.uint64, np.bool_])
+def test_types(kind):
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    m = model_of([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], [("x", element, [3])], [("y", element, [6])])
+    check(m, {"x": np.array([0, 1, 1]).astype(kind)})
+
+
+def test_outputs_that_are_inputs_or_constants_or_shared():
+    nodes = [helper.make_node("Identity", ["x"], ["same"]), helper.make_node("Neg", ["x"], ["n"]),
+             helper.make_node("Identity", ["n"], ["m"]), helper.make_node("Constant", [], ["k"], value_floats=[1.0, 2.0])]
+    check(model_of(nodes, [("x", F, [2])], [(n, F, [2]) for n in ("same", "n", "m", "k")]), {"x": array(2)},
+          optimise=False)
+
+
+def test_weights_beside_the_model(tmp_path):
+    m = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", F, ["N", 64])], [("y", F, ["N", 64])],
+                 {"w": array(64, 64)})
+    path = str(tmp_path / "m.onnx")
+    onnx.save_model(m, path, save_as_external_data=True, location="m.data", size_threshold=0)
+    check(path, {"x": array(3, 64)})
+
+
+def test_results_in_the_callers_memory():
+    s = session(mlp())
+    x, y = array(5, 3), np.zeros((5, 4), np.float32)
+    x.flags.writeable = False
+    binding = s.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("y", "cpu", 0, np.float32, y.shape, y.ctypes.data)
+    s.run_with_iobinding(binding)
+    np.testing.assert_allclose(y, s.run(None, {"x": x})[0])
+    assert y.any()
+
+
+# --- what is not ---
+
+
+def test_a_node_that_is_not_taken_is_said_to_be(capfd):
+    sequence = [helper.make_node("SplitToSequence", ["a"], ["q"], axis=0), helper.make_node("Relu", ["x"], ["a"])]
+    m = model_of(sequence, [("x", F, [2, 3])], [])
+    m.graph.output.append(helper.make_tensor_sequence_value_info("q", F, None))
+    with pytest.raises(Exception, match="fallback to CPU EP has been explicitly disabled"):
+        session(m)
+    o = ort.SessionOptions()
+    o.add_provider_for_devices(device(), {})
+    o.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    s = ort.InferenceSession(m.SerializeToString(), o)
+    assert placed(s) == {OWN: ["Relu"], "CPUExecutionProvider": ["SplitToSequence"]}
+    x = array(2, 3)
+    assert len(s.run(None, {"x": x})[0]) == 2
+    said = capfd.readouterr().err
+    assert 'does not take node "" (SplitToSequence): its operands or results' in said
+
+
+def test_sequences_inside_a_group_are_taken():
+    nodes = [helper.make_node("SplitToSequence", ["x"], ["q"], axis=0),
+             helper.make_node("SequenceAt", ["q", "i"], ["y"])]
+    check(model_of(nodes, [("x", F, [2, 3])], [("y", F, None)], {"i": np.asarray(1)}), {"x": array(2, 3)})
+
+
+def test_groups_around_refused_nodes_do_not_wait_for_themselves():
+    # a -> refused -> b, and a -> b: two groups, not one that needs its own result.
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("SplitToSequence", ["a"], ["q"], axis=0),
+             helper.make_node("Neg", ["a"], ["c"]), helper.make_node("SequenceLength", ["q"], ["n"]),
+             helper.make_node("Cast", ["n"], ["f"], to=F), helper.make_node("Mul", ["c", "f"], ["y"])]
+    m = model_of(nodes, [("x", F, [2, 3])], [("y", F, [2, 3])])
+    m.graph.output.append(helper.make_tensor_sequence_value_info("q", F, None))
+    s = session(m, fallback=True)
+    x = array(2, 3)
+    np.testing.assert_allclose(s.run(["y"], {"x": x})[0], -np.maximum(x, 0) * 2)
+    assert sorted(placed(s)["CPUExecutionProvider"]) == ["SequenceLength", "SplitToSequence"]
+
+
+def test_errors_of_a_run_come_in_the_hosts_form():
+    m = model_of([helper.make_node("Reshape", ["x", "s"], ["y"])], [("x", F, ["n"]), ("s", I, [2])], [("y", F, None)])
+    s = session(m)
+    with pytest.raises(Exception, match="MIGraphX: .*") as e:
+        s.run(None, {"x": array(5), "s": np.array([2, 3])})
+    assert "5" in str(e.value) and "6" in str(e.value)
+    assert s.run(None, {"x": array(6), "s": np.array([2, 3])})[0].shape == (2, 3)
+
+
+# --- names and options ---
+
+
+def test_names():
+    assert device() and device(MIGRAPHX)
+    check(mlp(), {"x": array(2, 3)}, name=MIGRAPHX)
+
+
+@pytest.mark.skipif(version() < (1, 28), reason="this version of ONNX Runtime finds no plugin by its name")
+def test_by_name():
+    o = ort.SessionOptions()
+    o.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    s = ort.InferenceSession(mlp().SerializeToString(), o, providers=[(OWN, {"threads": "1"}), "CPUExecutionProvider"])
+    assert set(placed(s)) == {OWN}
+
+
+def test_as_amds_provider():
+    ort.register_execution_provider_library("AMDGPUExecutionProvider", LIBRARY)
+    try:
+        check(mlp(), {"x": array(2, 3)}, name="AMDGPUExecutionProvider")
+        gc.collect()
+    finally:
+        ort.unregister_execution_provider_library("AMDGPUExecutionProvider")
+
+
+def test_options_in_both_spellings():
+    options = {"migraphx_fp16_enable": "0", "exhaustive_tune": "False", "threads": "1", "device_id": "0",
+               "migraphx_mem_limit": "18446744073709551615", "migraphx_arena_extend_strategy": "kNextPowerOfTwo"}
+    check(mlp(), {"x": array(2, 3)}, options)
+    check(mlp(), {"x": array(2, 3)}, {"fp16_enable": "1"}, tolerance=2e-2)
+    check(mlp(), {"x": array(2, 3)}, {"migraphx_bf16_enable": "true"}, tolerance=1e-1)
+
+
+@pytest.mark.parametrize("option,value,said", [
+    ("nonsense", "1", "unknown option nonsense; there are fp16_enable"),
+    ("fp16_enable", "maybe", 'option fp16_enable is "maybe", not 0 or 1'),
+    ("mem_limit", "-1", 'option mem_limit is "-1", not a size'),
+    ("migraphx_int8_enable", "1", "quantize the model before"),
+    ("isa", "z80", "z80"),
+])
+def test_bad_options(option, value, said):
+    code = f"""
+import onnxruntime as ort, sys
+ort.register_execution_provider_library("mgx", {LIBRARY!r})
+o = ort.SessionOptions()
+o.add_provider_for_devices([d for d in ort.get_ep_devices() if d.ep_name == {OWN!r}], {{{option!r}: {value!r}}})
+try:
+    ort.InferenceSession(sys.stdin.buffer.read(), o)
+except Exception as e:
+    print(e)
+"""
+    done = subprocess.run([sys.executable, "-c", code], input=mlp().SerializeToString(), capture_output=True)
+    assert done.returncode == 0 and said in (done.stdout + done.stderr).decode()
+
+
+# --- threads and memory ---
+
+
+def test_eight_threads_on_one_session():
+    m = mlp()
+    s = session(m, {"threads": "2"})
+    reference = ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"])
+    wrong = []
+
+    def work(seed):
+        r = np.random.default_rng(seed)
+        for _ in range(50):
+            x = r.standard_normal((int(r.integers(1, 9)), 3)).astype(np.float32)
+            if not np.allclose(s.run(None, {"x": x})[0], reference.run(None, {"x": x})[0], atol=1e-5):
+                wrong.append(x.shape)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_sessions_come_and_go():
+    m, feed, seen = mlp(), {"x": array(2, 3)}, []
+    for rounds in (50, 100):
+        for _ in range(rounds):
+            session(m).run(None, feed)
+        gc.collect()
+        seen.append(resident())
+    assert seen[1] - seen[0] < 4 << 20
