@@ -163,8 +163,8 @@ typedef void *(*migraphx_place_callback_t)(void *data, size_t index, migraphx_sh
                                            const size_t *lens, size_t rank);
 // As program_run, with the caller's memory for parameters, which is borrowed until the call returns,
 // and for results. *out holds all results, those that were placed too; `out` may be NULL. A place
-// may be the memory
-// of a parameter where the operators that meet there allow it, as caches of attention do.
+// may be the memory of a parameter where the operators that meet there allow it, as caches of
+// attention do.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_buffers(
     migraphx_arguments_t *out, migraphx_program_t program, const migraphx_buffer *params,
     size_t params_size, migraphx_place_callback_t place, void *data);

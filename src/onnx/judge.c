@@ -34,7 +34,8 @@ enum mgx_status mgx_onnx_judge_begin(struct mgx_onnx_graph *g)
     return note_types(import, between);
 }
 
-// Is it the node's fault? Memory and time are everybody's, but for what a rule asked of its scratch.
+// Is it the node's fault? Memory and time are everybody's, but for what a rule asked of its
+// scratch.
 static bool is_of_node(struct mgx_onnx_import *import, enum mgx_status status)
 {
     if (import->scratch.failed && !import->arena.failed && !import->program->arena.failed) {

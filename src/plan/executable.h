@@ -37,7 +37,8 @@ struct mgx_run {
     // The caller's array, one entry per result; each owns its value on success.
     struct mgx_tensor *results;
     int result_count;
-    // Where the caller wants result k, row-major of this shape, before it is computed; NULL: nowhere.
+    // Where the caller wants result k, row-major of this shape, before it is computed; NULL:
+    // nowhere.
     // Of plans on the host; placed[k], NULL before the run, then has the answer.
     void *(*place)(void *user, int k, const struct mgx_shape *shape);
     void *place_user;
