@@ -4,6 +4,7 @@
 // A plan whose sizes are known before it runs writes there itself; other results are copied there
 // after the run. Either way the host is asked once for each.
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/api.h"
 
@@ -81,32 +82,55 @@ static enum mgx_status take_buffer(const migraphx_buffer *b, struct mgx_named_te
     return MGX_OK;
 }
 
+enum { FEW = 8 };
+
 struct room { // of one run
     struct mgx_named_tensor *params;
     struct mgx_tensor *results;
     struct placing placing;
     void **placed;
-    int count; // of results
+    int count;     // of results
+    void *on_heap; // what they lie in where they are many
+    struct few {
+        struct mgx_named_tensor params[FEW];
+        struct mgx_tensor results[FEW];
+        void *placed[2 * FEW];
+        bool asked[FEW];
+    } few; // uninitialised
 };
+
+static enum mgx_status make_large_room(struct room *r, size_t params, size_t results,
+                                       struct mgx_diag *diag)
+{
+    const size_t named = (params + 1) * sizeof *r->params, given = results * sizeof *r->results;
+    const size_t places = 2 * results * sizeof *r->placed;
+    char *at = r->on_heap = calloc(1, named + given + places + results);
+    if (!at)
+        return mgx_fail_memory(diag);
+    r->params = (void *)at;
+    r->results = (void *)(at + named);
+    r->placed = (void *)(at + named + given);
+    r->placing.asked = (bool *)(at + named + given + places);
+    return MGX_OK;
+}
 
 static enum mgx_status make_room(struct room *r, int params, int results, struct mgx_diag *diag)
 {
     r->count = results;
-    r->params = calloc((size_t)params + 1, sizeof *r->params);
-    r->results = calloc((size_t)results + 1, sizeof *r->results);
-    r->placed = calloc(2 * (size_t)results + 1, sizeof *r->placed);
-    r->placing.asked = calloc((size_t)results + 1, sizeof *r->placing.asked);
-    r->placing.at = r->placed ? r->placed + results : NULL;
-    return r->params && r->results && r->placed && r->placing.asked ? MGX_OK
-                                                                    : mgx_fail_memory(diag);
-}
-
-static void drop_room(struct room *r)
-{
-    free(r->params);
-    free(r->results);
-    free(r->placed);
-    free(r->placing.asked);
+    r->on_heap = NULL;
+    if (params > FEW || results > FEW) {
+        TRY(make_large_room(r, (size_t)params, (size_t)results, diag));
+    } else {
+        r->params = r->few.params;
+        r->results = r->few.results;
+        r->placed = r->few.placed;
+        r->placing.asked = r->few.asked;
+        memset(r->results, 0, (size_t)results * sizeof *r->results);
+        memset(r->placed, 0, sizeof r->few.placed);
+        memset(r->placing.asked, 0, sizeof r->few.asked);
+    }
+    r->placing.at = r->placed + results;
+    return MGX_OK;
 }
 
 static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_program *program,
@@ -148,8 +172,10 @@ migraphx_status migraphx_program_run_buffers(migraphx_arguments_t *out, migraphx
     if (params_size > INT32_MAX / 2)
         return mgx_api_bad("%s: %zu parameters are too many", __func__, params_size);
     API_DIAG(diag);
-    struct room room = {.placing = {.place = place, .data = data}};
+    struct room room;
+    room.placing.place = place;
+    room.placing.data = data;
     const enum mgx_status status = run(out, program, params, params_size, &room, &diag);
-    drop_room(&room);
+    free(room.on_heap);
     return mgx_api_leave(status, &diag);
 }
