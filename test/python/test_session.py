@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""migraphx.session: one program for it and for ONNX Runtime, and what it says of what it has not."""
+import subprocess
+import sys
+
+import migraphx.session as ours
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+F, I, S = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+rng = np.random.default_rng(3)
+X = rng.standard_normal((5, 3)).astype(np.float32)
+
+
+def model():
+    value = helper.make_tensor_value_info
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"]),
+             helper.make_node("ArgMax", ["a"], ["top"], axis=1)]
+    graph = helper.make_graph(nodes, "g", [value("x", F, ["N", 3])], [value("y", F, ["N", 4]), value("top", I, ["N", 1])],
+                              [numpy_helper.from_array(rng.standard_normal((3, 4)).astype(np.float32), "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+
+
+def program(ort, data):
+    """What somebody wrote for ONNX Runtime."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.add_session_config_entry("session.use_env_allocators", "0")
+    session = ort.InferenceSession(data, sess_options=options, providers=["CPUExecutionProvider"])
+    seen = [[(i.name, i.type, i.shape) for i in session.get_inputs()], [(o.name, o.type, o.shape) for o in session.get_outputs()]]
+    seen += session.run(None, {"x": X}) + session.run(["top"], {"x": X[:2]}, None)
+    binding = session.io_binding()
+    place = ort.OrtValue.ortvalue_from_shape_and_type([5, 4], np.float32)
+    binding.bind_cpu_input("x", X)
+    binding.bind_ortvalue_output("y", place)
+    binding.bind_output("top")
+    session.run_with_iobinding(binding)
+    seen += [place.numpy(), binding.copy_outputs_to_cpu()[1], [v.shape() for v in binding.get_outputs()]]
+    memory = np.zeros((5, 4), np.float32)
+    binding = session.io_binding()
+    binding.bind_input("x", "cpu", 0, np.float32, X.shape, X.ctypes.data)
+    binding.bind_output("y", "cpu", 0, np.float32, memory.shape, memory.ctypes.data)
+    session.run_with_iobinding(binding)
+    value = ort.OrtValue.ortvalue_from_numpy(X)
+    seen += [memory, session.run_with_ort_values(["y"], {"x": value})[0].numpy(), value.data_type(), value.shape(), value.device_name()]
+    return seen + [session.get_providers()]
+
+
+def same(a, b):
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and np.allclose(a, b, atol=1e-5)
+    return a == b
+
+
+def test_the_same_program():
+    theirs = pytest.importorskip("onnxruntime")
+    data = model()
+    got, want = program(ours, data), program(theirs, data)
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        assert same(g, w), (g, w)
+
+
+def test_open_sizes_and_fixed_ones():
+    session = ours.InferenceSession(model())
+    for n in (1, 4, 0):
+        assert session.run(["y"], {"x": X[:n]})[0].shape == (n, 4)
+    options = ours.SessionOptions()
+    options.add_free_dimension_override_by_name("N", 2)
+    session = ours.InferenceSession(model(), options)
+    assert session.get_inputs()[0].shape == [2, 3]
+    with pytest.raises(ours.InvalidArgument, match="Incorrect shape"):
+        session.run(None, {"x": X})
+
+
+@pytest.mark.parametrize("call,kind,said", [
+    (lambda s: s.run(None, {}), ours.InvalidArgument, "input 'x' is not given"),
+    (lambda s: s.run(["z"], {"x": X}), ours.InvalidArgument, "no output 'z'; it has 'y', 'top'"),
+    (lambda s: s.run(None, {"x": X, "q": X}), ours.InvalidArgument, "no input 'q'"),
+    (lambda s: s.run(None, {"x": X.astype(np.float64)}), ours.InvalidArgument, "values are of type double_type"),
+    (lambda s: s.get_modelmeta(), AttributeError, "InferenceSession has no get_modelmeta"),
+    (lambda s: ours.set_seed(1), AttributeError, "migraphx.session has no set_seed"),
+    (lambda s: setattr(ours.SessionOptions(), "threads", 2), AttributeError, "SessionOptions has no threads"),
+    (lambda s: ours.InferenceSession("/nowhere.onnx"), ours.NoSuchFile, "/nowhere.onnx"),
+    (lambda s: ours.InferenceSession(b"nonsense"), ours.Fail, "not an ONNX model"),
+    (lambda s: ours.InferenceSession(7), ours.InvalidArgument, "not int"),
+    (lambda s: ours.InferenceSession(model(), providers=[("CPUExecutionProvider", {"arena": 1})]), ours.InvalidArgument, "arena is not there"),
+    (lambda s: ours.OrtValue.ortvalue_from_numpy(X, "cuda", 0), ours.Fail, "not on cuda"),
+])
+def test_refusals(call, kind, said):
+    with pytest.raises(kind, match=said):
+        call(ours.InferenceSession(model()))
+
+
+def test_unknown_providers_are_passed_over_with_a_warning():
+    with pytest.warns(UserWarning, match="XnnpackExecutionProvider is not known"):
+        session = ours.InferenceSession(model(), providers=["XnnpackExecutionProvider", "CPUExecutionProvider"])
+    assert session.get_providers() == ["CPUExecutionProvider"]
+
+
+def test_importing_the_engine_imports_no_session():
+    code = "import sys, migraphx; assert not any(m in sys.modules for m in ('numpy', 'migraphx.session')), sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
