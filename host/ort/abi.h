@@ -92,6 +92,8 @@ enum ort_attribute {
     X(98, void, ReleaseTypeInfo, (OrtTypeInfo *)) \
     X(104, OrtStatus *, CastTypeInfoToSequenceTypeInfo, (const OrtTypeInfo *, const OrtSequenceTypeInfo **out)) \
     X(107, OrtStatus *, GetSequenceElementType, (const OrtSequenceTypeInfo *, OrtTypeInfo **out)) \
+    X(211, OrtStatus *, CreateOpAttr, (const char *name, const void *data, int count, int type, OrtOpAttr **out)) \
+    X(212, void, ReleaseOpAttr, (OrtOpAttr *)) \
     X(247, OrtStatus *, Logger_LogMessage, (const OrtLogger *, int severity, const char *text, const char *file, int line, const char *function)) \
     X(250, OrtStatus *, CastTypeInfoToOptionalTypeInfo, (const OrtTypeInfo *, const OrtOptionalTypeInfo **out)) \
     X(251, OrtStatus *, GetOptionalContainedTypeInfo, (const OrtOptionalTypeInfo *, OrtTypeInfo **out)) \
@@ -99,6 +101,7 @@ enum ort_attribute {
     X(272, OrtStatus *, ReadOpAttr, (const OrtOpAttr *, int type, void *data, size_t size, size_t *out)) \
     X(289, OrtStatus *, GetValueInfoName, (const OrtValueInfo *, const char **out)) \
     X(290, OrtStatus *, GetValueInfoTypeInfo, (const OrtValueInfo *, const OrtTypeInfo **out)) \
+    X(291, const void *const *, GetModelEditorApi, (void)) \
     X(298, void, GetKeyValuePairs, (const OrtKeyValuePairs *, const char *const **keys, const char *const **values, size_t *count)) \
     X(300, void, ReleaseKeyValuePairs, (OrtKeyValuePairs *)) \
     X(307, int, HardwareDevice_Type, (const OrtHardwareDevice *)) \
@@ -130,6 +133,7 @@ enum ort_attribute {
     X(358, OrtStatus *, Node_GetImplicitInputs, (const OrtNode *, const OrtValueInfo **out, size_t count)) \
     X(359, OrtStatus *, Node_GetNumAttributes, (const OrtNode *, size_t *out)) \
     X(360, OrtStatus *, Node_GetAttributes, (const OrtNode *, const OrtOpAttr **out, size_t count)) \
+    X(361, OrtStatus *, Node_GetAttributeByName, (const OrtNode *, const char *name, const OrtOpAttr **out)) \
     X(362, OrtStatus *, OpAttr_GetTensorAttributeAsOrtValue, (const OrtOpAttr *, OrtValue **out)) \
     X(363, OrtStatus *, OpAttr_GetType, (const OrtOpAttr *, int *out)) \
     X(364, OrtStatus *, OpAttr_GetName, (const OrtOpAttr *, const char **out)) \
@@ -147,6 +151,9 @@ enum ort_attribute {
 #define ORT_EP_CALLS(X) \
     X(0, OrtStatus *, CreateEpDevice, (struct OrtEpFactory *, const OrtHardwareDevice *, const OrtKeyValuePairs *metadata, const OrtKeyValuePairs *options, OrtEpDevice **out)) \
     X(2, OrtStatus *, EpGraphSupportInfo_AddNodesToFuse, (OrtEpGraphSupportInfo *, const OrtNode *const *nodes, size_t count, const struct OrtNodeFusionOptions *))
+
+#define ORT_EDITOR_CALLS(X) \
+    X(6, OrtStatus *, CreateNode, (const char *op, const char *domain, const char *name, const char *const *inputs, size_t input_count, const char *const *outputs, size_t output_count, OrtOpAttr **attributes, size_t attribute_count, OrtNode **out))
 // clang-format on
 
 // --- structures ---

@@ -269,6 +269,21 @@ static OrtStatus *add_group(const struct partition *p, size_t level, OrtEpGraphS
     return count ? p->host->EpGraphSupportInfo_AddNodesToFuse(info, room, count, &options) : NULL;
 }
 
+// Programs that were kept stand for themselves, whatever is around them.
+static OrtStatus *add_kept(const struct provider *ep, struct partition *p,
+                           OrtEpGraphSupportInfo *info)
+{
+    static const char apart[] = "it is a compiled program and goes by itself";
+    const OrtNodeFusionOptions options = {.ort_version_supported = ORT_API_OLDEST};
+    OrtStatus *status = NULL;
+    for (size_t i = 0; i < p->count && !status; i++)
+        if (context_is_own(ep, p->nodes[i])) {
+            p->why[i] = apart;
+            status = p->host->EpGraphSupportInfo_AddNodesToFuse(info, &p->nodes[i], 1, &options);
+        }
+    return status;
+}
+
 static OrtStatus *add_groups(const struct partition *p, OrtEpGraphSupportInfo *info)
 {
     const OrtNode **room = calloc(p->count + 1, sizeof *room);
@@ -302,7 +317,7 @@ static void say(const struct provider *ep, const struct partition *p)
     size_t refused = 0;
     for (size_t i = 0; i < p->count; i++) {
         const char *name, *op = operator_of(p->host, p->nodes[i], &name);
-        if (p->why[i] && refused++ < SHOWN)
+        if (p->why[i] && !context_is_own(ep, p->nodes[i]) && refused++ < SHOWN)
             host_log(p->host, ep->logger, ORT_LOG_WARNING, "%s does not take node \"%s\" (%s): %s",
                      ep->name, name ? name : "", op, p->why[i]);
     }
@@ -351,6 +366,8 @@ static OrtStatus *decide(struct provider *ep, const OrtGraph *graph, struct part
     HOST_TRY(read_graph(p, graph));
     HOST_TRY(graph_hand_over(p->host, graph, NULL, 0, false, &handed));
     OrtStatus *status = judge(p->host, handed, p->why, p->count);
+    if (!status)
+        status = add_kept(ep, p, info);
     if (!status) {
         find_groups(p);
         say(ep, p);

@@ -144,8 +144,48 @@ static OrtStatus *find_outputs(struct fused *f, const OrtValueInfo *const *outpu
     return NULL;
 }
 
-static OrtStatus *fill(struct fused *f, const OrtGraph *graph, const OrtNode *node,
-                       const struct options *o)
+// The only node of a graph, if it holds a program of ours.
+static OrtStatus *find_context(const struct provider *ep, const OrtGraph *graph,
+                               const OrtNode **out)
+{
+    const OrtNode **nodes;
+    size_t count;
+    *out = NULL;
+    HOST_TRY(list_Graph_GetNodes(ep->host, graph, &nodes, &count));
+    if (count == 1 && context_is_own(ep, nodes[0]))
+        *out = nodes[0];
+    free(nodes);
+    return NULL;
+}
+
+static OrtStatus *get_program(struct fused *f, const struct provider *ep, const OrtGraph *graph,
+                              const OrtValueInfo *const *outputs)
+{
+    const OrtNode *kept = NULL;
+    HOST_TRY(find_context(ep, graph, &kept));
+    return kept ? context_load(ep, graph, kept, &f->program)
+                : make_program(f, graph, outputs, &ep->options);
+}
+
+static OrtStatus *keep_program(const struct fused *f, const struct provider *ep,
+                               const OrtGraph *graph, const OrtValueInfo *const *in,
+                               const OrtValueInfo *const *out, OrtNode **node)
+{
+    const char **names = calloc(f->in_count + f->out_count + 1, sizeof *names);
+    if (!names)
+        return host_no_memory(f->host);
+    for (size_t i = 0; i < f->in_count; i++)
+        names[i] = value_name(f->host, in[i]);
+    for (size_t i = 0; i < f->out_count; i++)
+        names[f->in_count + i] = value_name(f->host, out[i]);
+    OrtStatus *status = context_make(ep, graph, f->name, f->program, names, f->in_count,
+                                     names + f->in_count, f->out_count, node);
+    free(names);
+    return status;
+}
+
+static OrtStatus *fill(struct fused *f, const struct provider *ep, const OrtGraph *graph,
+                       const OrtNode *node, OrtNode **kept)
 {
     const OrtValueInfo **in = NULL, **out = NULL;
     const char *name = NULL;
@@ -160,9 +200,11 @@ static OrtStatus *fill(struct fused *f, const OrtGraph *graph, const OrtNode *no
     if (!status)
         status = find_outputs(f, out);
     if (!status)
-        status = make_program(f, graph, out, o);
+        status = get_program(f, ep, graph, out);
     if (!status)
         status = find_inputs(f, in);
+    if (!status && kept && ep->options.context && f->host->CreateNode)
+        status = keep_program(f, ep, graph, in, out, kept);
     free(in);
     free(out);
     return status;
@@ -348,7 +390,7 @@ static void release_state(OrtNodeComputeInfo *base, void *state)
 // --- the host's calls ---
 
 static OrtStatus *compile_one(const struct provider *ep, const OrtGraph *graph, const OrtNode *node,
-                              OrtNodeComputeInfo **out)
+                              OrtNodeComputeInfo **out, OrtNode **kept)
 {
     struct fused *f = NEWLY(struct fused);
     if (!f)
@@ -358,7 +400,7 @@ static OrtStatus *compile_one(const struct provider *ep, const OrtGraph *graph, 
                                    .Compute = compute,
                                    .ReleaseState = release_state};
     f->host = ep->host;
-    OrtStatus *status = fill(f, graph, node, &ep->options);
+    OrtStatus *status = fill(f, ep, graph, node, kept);
     if (status)
         fused_destroy(f);
     else
@@ -369,11 +411,11 @@ static OrtStatus *compile_one(const struct provider *ep, const OrtGraph *graph, 
 OrtStatus *provider_compile(OrtEp *base, const OrtGraph **graphs, const OrtNode **nodes,
                             size_t count, OrtNodeComputeInfo **infos, OrtNode **ep_context_nodes)
 {
-    (void)ep_context_nodes;
     OrtStatus *status = NULL;
     size_t done = 0;
     for (; done < count && !status; done += !status)
-        status = compile_one((struct provider *)base, graphs[done], nodes[done], &infos[done]);
+        status = compile_one((struct provider *)base, graphs[done], nodes[done], &infos[done],
+                             ep_context_nodes ? &ep_context_nodes[done] : NULL);
     while (status && done > 0) {
         fused_destroy((struct fused *)infos[--done]);
         infos[done] = NULL;

@@ -13,6 +13,7 @@
 static const char own_name[] = "MgxExecutionProvider";
 static const char migraphx_name[] = "MIGraphXExecutionProvider";
 static const char amd_name[] = "AMDGPUExecutionProvider";
+const char *const provider_names[] = {own_name, migraphx_name, amd_name, NULL};
 
 static const char *get_name(const OrtEpFactory *base)
 {

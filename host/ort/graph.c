@@ -202,8 +202,8 @@ static OrtStatus *meet_all(struct handing *g, const OrtValueInfo **list, size_t 
 
 // --- attributes ---
 
-static OrtStatus *read_attribute(const struct host *h, const OrtOpAttr *attribute, int type,
-                                 void **data, size_t *size)
+OrtStatus *attribute_read(const struct host *h, const OrtOpAttr *attribute, int type, void **data,
+                          size_t *size)
 {
     *data = NULL;
     *size = 0;
@@ -298,7 +298,7 @@ static OrtStatus *set_attribute(struct handing *g, const OrtOpAttr *attribute)
         return set_tensor(g, name, attribute);
     if (type == ORT_ATTR_UNDEFINED || type == ORT_ATTR_GRAPH)
         return NULL;
-    HOST_TRY(read_attribute(h, attribute, type, &data, &size));
+    HOST_TRY(attribute_read(h, attribute, type, &data, &size));
     const migraphx_status status = set_plain(g->graph, name, type, data, size);
     free(data);
     return status ? host_pass_on(h, name) : NULL;

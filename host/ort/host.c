@@ -26,6 +26,10 @@ bool host_read(struct host *out, const OrtApiBase *base)
     ORT_CALLS(X)
     table = out->GetEpApi();
     ORT_EP_CALLS(X)
+    table = out->GetModelEditorApi();
+    if (table) {
+        ORT_EDITOR_CALLS(X)
+    }
 #undef X
     out->version = version_of(base->GetVersionString());
     return out->version >= ORT_API_OLDEST;

@@ -125,6 +125,22 @@ static OrtStatus *unknown(const struct host *h, const char *key)
                      known);
 }
 
+// What the host says to every provider about keeping compiled programs.
+static OrtStatus *read_context(struct options *o, const struct host *h, const char *key,
+                               const char *value)
+{
+    if (strcmp(key, "ep.context_enable") == 0)
+        return read_flag(value, &o->context) ? NULL : bad(h, key, value, "not 0 or 1");
+    if (strcmp(key, "ep.context_embed_mode") == 0)
+        return read_flag(value, &o->context_inside) ? NULL : bad(h, key, value, "not 0 or 1");
+    if (strcmp(key, "ep.context_file_path") != 0)
+        return NULL;
+    if (strlen(value) >= sizeof o->context_path)
+        return bad(h, key, value, "which is too long");
+    strcpy(o->context_path, value);
+    return NULL;
+}
+
 static OrtStatus *read_all(struct options *o, const struct host *h, const OrtLogger *logger,
                            const char *prefix, const OrtKeyValuePairs *entries)
 {
@@ -132,6 +148,7 @@ static OrtStatus *read_all(struct options *o, const struct host *h, const OrtLog
     size_t count = 0;
     h->GetKeyValuePairs(entries, &keys, &values, &count);
     for (size_t i = 0; i < count; i++) {
+        HOST_TRY(read_context(o, h, keys[i], values[i]));
         if (strncmp(keys[i], prefix, strlen(prefix)) != 0)
             continue;
         const char *key = keys[i] + strlen(prefix);

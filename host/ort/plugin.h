@@ -21,6 +21,7 @@ struct host {
 #define X(place, result, name, arguments) result(*name) arguments;
     ORT_CALLS(X)
     ORT_EP_CALLS(X)
+    ORT_EDITOR_CALLS(X) // NULL where the host cannot write models
 #undef X
     uint32_t version; // of its interface, and the newest that is known here
 };
@@ -68,6 +69,8 @@ bool names_find(const struct names *, const char *name, size_t *value);
 
 // --- providers ---
 
+extern const char *const provider_names[]; // NULL at the end
+
 struct factory {
     OrtEpFactory base;
     struct host host;
@@ -78,6 +81,9 @@ struct options {
     bool fp16, bf16, exhaustive_tune, fast_math;
     size_t threads, mem_limit;
     char isa[32], device[32], tuning_cache[512];
+    // Of the host's own, "ep.context_...": whether compiled programs are kept, and where.
+    bool context, context_inside;
+    char context_path[1024];
 };
 
 struct provider {
@@ -98,6 +104,15 @@ OrtStatus *provider_capability(OrtEp *, const OrtGraph *, OrtEpGraphSupportInfo 
 OrtStatus *provider_compile(OrtEp *, const OrtGraph **, const OrtNode **, size_t count,
                             OrtNodeComputeInfo **, OrtNode **);
 void provider_release(OrtEp *, OrtNodeComputeInfo **, size_t count);
+
+// --- compiled programs in models ---
+
+bool context_is_own(const struct provider *, const OrtNode *);
+OrtStatus *context_load(const struct provider *, const OrtGraph *, const OrtNode *,
+                        migraphx_program_t *out);
+OrtStatus *context_make(const struct provider *, const OrtGraph *, const char *name,
+                        const_migraphx_program_t, const char **in, size_t ins, const char **out,
+                        size_t outs, OrtNode **node);
 
 // --- lists that the host fills: an array of its own, NULL for none ---
 
@@ -130,6 +145,10 @@ struct value_type {
     bool crosses; // can be handed over at a run
 };
 OrtStatus *value_type_read(const struct host *, const OrtValueInfo *, struct value_type *out);
+
+// The bytes of an attribute, with room for a zero behind them; free() them.
+OrtStatus *attribute_read(const struct host *, const OrtOpAttr *, int type, void **data,
+                          size_t *size);
 
 // --- graphs ---
 

@@ -112,6 +112,10 @@ class Sequence:
             return ctypes.c_char_p(made["text"])
         if kind == "size_t" and made.get("text") is not None and name == "size" and function.endswith("_parse"):
             return ctypes.c_size_t(len(made["text"]))
+        if kind == "int":
+            return ctypes.c_int(self.r.randrange(-1, 30))
+        if kind == "float":
+            return ctypes.c_float(self.r.choice([0, 1, -1, float("nan")]))
         if kind in ("size_t", "int64_t", "uint64_t", "double", "bool"):
             return self.number(kind, name)
         if kind == "migraphx_shape_datatype_t":

@@ -308,6 +308,56 @@ except Exception as e:
     assert done.returncode == 0 and said in (done.stdout + done.stderr).decode()
 
 
+# --- compiled models ---
+
+
+def kept_model(folder, inside):
+    onnx.save(mlp(), str(folder / "m.onnx"))
+    out = str(folder / f"kept{inside}.onnx")
+    session(str(folder / "m.onnx"), **{"ep.context_enable": "1", "ep.context_file_path": out,
+                                       "ep.context_embed_mode": str(inside)})
+    return out
+
+
+@pytest.mark.parametrize("inside", [1, 0])
+def test_compiled_models(tmp_path, inside):
+    out = kept_model(tmp_path, inside)
+    kept = onnx.load(out)
+    assert [n.op_type for n in kept.graph.node] == ["EPContext"] and not kept.graph.initializer
+    assert len(list(tmp_path.glob("*.mxr"))) == 1 - inside
+    s, x = session(out), array(3, 3)
+    assert placed(s) == {OWN: ["EPContext"]}
+    want = ort.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    for n in (3, 1, 3):
+        np.testing.assert_allclose(s.run(None, {"x": x[:n]})[0], want.run(None, {"x": x[:n]})[0], rtol=1e-5, atol=1e-6)
+    placed_by_other = session(out, name=MIGRAPHX)
+    np.testing.assert_allclose(placed_by_other.run(None, {"x": x})[0], s.run(None, {"x": x})[0])
+
+
+def test_compiled_models_in_memory():
+    o = ort.SessionOptions()
+    o.add_provider_for_devices(device(), {})
+    made = ort.ModelCompiler(o, mlp().SerializeToString(), embed_compiled_data_into_model=True).compile_to_bytes()
+    s = session(onnx.ModelProto.FromString(made))
+    assert s.run(None, {"x": array(2, 3)})[0].shape == (2, 4)
+
+
+@pytest.mark.parametrize("inside,content,said", [
+    (1, b"nonsense", "MIGraphX"), (1, b"", "MIGraphX"), (0, b"/etc/passwd", "is no file beside the model"),
+    (0, b"../kept.mxr", "is no file beside the model"), (0, b"absent.mxr", "absent.mxr"),
+])
+def test_compiled_models_that_are_none(tmp_path, inside, content, said):
+    kept = onnx.load(kept_model(tmp_path, 1))
+    for a in kept.graph.node[0].attribute:
+        if a.name == "ep_cache_context":
+            a.s = content
+        if a.name == "embed_mode":
+            a.i = inside
+    onnx.save(kept, str(tmp_path / "bad.onnx"))
+    with pytest.raises(Exception, match=said):
+        session(str(tmp_path / "bad.onnx"))
+
+
 # --- threads and memory ---
 
 
