@@ -57,7 +57,7 @@ help:
 	@echo "make size        lengths of functions and files, comments and assertions, by folder"
 	@echo "make tables      docs/ops.md, docs/passes.md and TensorFlow's operators, from the code"
 	@echo "make install     into PREFIX (default /usr/local)"
-	@echo "make wheel       a Python wheel in $(BUILD)/dist, for any Python from 3.9 on"
+	@echo "make wheel       Python wheels in $(BUILD)/dist, for any Python from 3.9 on: the module, and the provider for ONNX Runtime"
 	@echo "make deb         a Debian package in $(BUILD)/dist"
 	@echo "make bare-debian every way to install, in a Debian 12 that has nothing else (needs root and debootstrap)"
 	@echo "make first-day   make demo and make test there, with what README names, by a user and by root"
@@ -284,6 +284,7 @@ install: all
 
 wheel: all
 	@python3 tool/mgx_wheel.py $(BUILD) $(BUILD)/dist
+	@python3 tool/ort_wheel.py $(BUILD) $(BUILD)/dist
 
 deb: all
 	@cpack --config $(BUILD)/CPackConfig.cmake -B $(BUILD)/dist > $(BUILD)/deb.log || { cat $(BUILD)/deb.log; exit 1; }

@@ -41,6 +41,11 @@ if(TARGET migraphx-driver)
   install(FILES ${MGX_MANUAL}/migraphx-driver.fish DESTINATION ${share}/fish/vendor_completions.d)
 endif()
 
+# --- the provider for ONNX Runtime ---
+if(TARGET migraphx_ort)
+  install(TARGETS migraphx_ort LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 # --- the Python module ---
 if(TARGET migraphx_python)
   add_dependencies(release python_package)
