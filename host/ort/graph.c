@@ -5,7 +5,7 @@
 // weight, anything else an input. So a graph, a part of one and a single node are handed over by
 // the same code.
 //
-// Cost: O(nodes); no weight is read. With `keep` a weight in a file is mapped, one in memory copied.
+// Cost: O(nodes); no weight is read. With `keep` a weight that lies in a file is mapped, any other copied.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,19 +103,13 @@ static OrtStatus *add_texts(struct handing *g, const char *name, const OrtValue 
 
 static OrtStatus *add_bytes(struct handing *g, const char *name, const struct tensor *t)
 {
-    void *copy = NULL;
-    if (g->keep && t->size) {
-        copy = aligned_alloc(64, (t->size + 63) & ~(size_t)63);
-        if (!copy)
-            return host_no_memory(g->host);
-        memcpy(copy, t->data, t->size);
-    }
-    if (migraphx_onnx_graph_add_initializer(g->graph, name, t->element, t->lens, t->rank,
-                                            copy ? copy : t->data, t->size, copy ? free : NULL,
-                                            copy) == migraphx_status_success)
-        return NULL;
-    free(copy);
-    return host_pass_on(g->host, name);
+    ENGINE_TRY(g->host, name,
+               g->keep
+                   ? migraphx_onnx_graph_add_initializer_kept(g->graph, name, t->element, t->lens,
+                                                              t->rank, t->data, t->size)
+                   : migraphx_onnx_graph_add_initializer(g->graph, name, t->element, t->lens,
+                                                         t->rank, t->data, t->size, NULL, NULL));
+    return NULL;
 }
 
 static OrtStatus *add_file(struct handing *g, const char *name, const struct tensor *t,
@@ -533,6 +527,8 @@ static OrtStatus *begin(struct handing *g, const OrtGraph *graph)
 {
     HOST_TRY(g->host->Graph_GetModelPath(graph, &g->model_path));
     ENGINE_TRY(g->host, "a graph", migraphx_onnx_graph_create(&g->graph));
+    if (g->keep && g->model_path && *g->model_path)
+        ENGINE_TRY(g->host, "a graph", migraphx_onnx_graph_set_model_path(g->graph, g->model_path));
     return add_opsets(g, graph);
 }
 

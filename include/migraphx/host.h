@@ -77,6 +77,15 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_onnx_graph_add_value(migraphx_onnx_gr
 MIGRAPHX_C_EXPORT migraphx_status migraphx_onnx_graph_add_initializer(
     migraphx_onnx_graph_t graph, const char *name, int element, const int64_t *lens, size_t rank,
     const void *data, size_t size, void (*release)(void *owner), void *owner);
+// Names the file that the host read its graph from. Weights that are kept, and that lie in it byte
+// for byte under their names, are then shown from there, mapped; what cannot be read helps nobody and
+// is no failure.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_onnx_graph_set_model_path(migraphx_onnx_graph_t graph,
+                                                                     const char *path);
+// Adds a weight that the host will not keep: its bytes are shown from the model's file, or copied.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_onnx_graph_add_initializer_kept(
+    migraphx_onnx_graph_t graph, const char *name, int element, const int64_t *lens, size_t rank,
+    const void *data, size_t size);
 // Adds a weight that lies in a file, which is mapped once for all that lies in it. The path is the
 // host's own word: unlike those in models it may lead anywhere.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_onnx_graph_add_initializer_file(

@@ -196,6 +196,52 @@ migraphx_status migraphx_onnx_graph_add_initializer(migraphx_onnx_graph_t graph,
     return mgx_api_leave(status, &diag);
 }
 
+migraphx_status migraphx_onnx_graph_set_model_path(migraphx_onnx_graph_t graph, const char *path)
+{
+    API_NEED(graph);
+    API_NEED(path);
+    if (graph->root != graph)
+        return mgx_api_bad("%s: the graph is a body", __func__);
+    mgx_onnx_handed_model(&graph->handed, path);
+    return migraphx_status_success;
+}
+
+// Shown from the model's file, or copied.
+static enum mgx_status add_kept(struct mgx_onnx_handed *h, const char *name, int element,
+                                const int64_t *lens, int rank, const void *data, size_t size,
+                                struct mgx_diag *diag)
+{
+    struct mgx_region region;
+    struct mgx_tensor copy = {0};
+    const struct mgx_shape shape = mgx_shape_vector(MGX_UINT8, (int64_t)size);
+    if (!mgx_onnx_handed_find(h, name, data, size, &region)) {
+        TRY(mgx_tensor_create(&copy, &shape, diag));
+        if (size)
+            memcpy(copy.data, data, size);
+        region = (struct mgx_region){.data = copy.data, .size = size, .storage = copy.storage};
+    }
+    const enum mgx_status status =
+        mgx_onnx_handed_weight(h, name, element, lens, rank, &region, diag);
+    mgx_tensor_release(&copy);
+    return status;
+}
+
+migraphx_status migraphx_onnx_graph_add_initializer_kept(migraphx_onnx_graph_t graph,
+                                                         const char *name, int element,
+                                                         const int64_t *lens, size_t rank,
+                                                         const void *data, size_t size)
+{
+    API_NEED(graph);
+    API_NEED(name);
+    NEED_RANK(rank, lens);
+    NEED_LIST(data, size);
+    if (size > INT64_MAX)
+        return mgx_api_bad("%s: %zu bytes are too many", __func__, size);
+    API_DIAG(diag);
+    return mgx_api_leave(
+        add_kept(&graph->handed, name, element, lens, (int)rank, data, size, &diag), &diag);
+}
+
 static enum mgx_status add_file(struct mgx_onnx_handed *h, const char *name, int element,
                                 const int64_t *lens, int rank, const char *path, size_t offset,
                                 size_t size, struct mgx_diag *diag)

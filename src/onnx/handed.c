@@ -36,6 +36,7 @@ void mgx_onnx_handed_fini(struct mgx_onnx_handed *h)
     for (uint32_t i = 0; i < h->files.count; i++)
         mgx_source_file_release(h->files.entries[i].value);
     mgx_map_fini(&h->files);
+    mgx_map_fini(&h->in_model);
     mgx_str_fini(&h->graph);
     mgx_str_fini(&h->node);
     mgx_str_fini(&h->opsets);
@@ -164,6 +165,64 @@ enum mgx_status mgx_onnx_handed_file(struct mgx_onnx_handed *h, const char *path
     }
     *out = file;
     return MGX_OK;
+}
+
+// --- weights in the file that the host read ---
+
+// Name and raw bytes of a TensorProto; the name is empty where there are none.
+static struct mgx_slice raw_of(struct mgx_wire w, struct mgx_slice *name)
+{
+    struct mgx_slice raw = {NULL, 0};
+    struct mgx_wire_field f;
+    *name = (struct mgx_slice){"", 0};
+    while (mgx_wire_next(&w, &f)) {
+        if (f.number == 8)
+            mgx_wire_bytes(&w, &f, name);
+        else if (f.number == 9)
+            mgx_wire_bytes(&w, &f, &raw);
+    }
+    return raw;
+}
+
+static enum mgx_status index_weights(struct mgx_onnx_handed *h, const char *path)
+{
+    struct mgx_onnx_model model;
+    struct mgx_onnx_graph_proto graph;
+    TRY(mgx_onnx_handed_file(h, path, &h->model, NULL));
+    const struct mgx_wire bytes = mgx_wire_of(h->model->file->data, h->model->file->size);
+    TRY(mgx_onnx_read_model(bytes, &h->arena, &model, NULL));
+    TRY(mgx_onnx_read_graph(model.graph, &h->arena, &graph, NULL));
+    for (int i = 0; i < graph.initializers.count; i++) {
+        struct mgx_slice name, *kept = MGX_NEW(&h->arena, struct mgx_slice);
+        if (!kept)
+            return MGX_NO_MEMORY;
+        *kept = raw_of(graph.initializers.v[i], &name);
+        if (kept->size && name.size && !mgx_map_putn(&h->in_model, name.text, name.size, kept))
+            return MGX_NO_MEMORY;
+    }
+    return MGX_OK;
+}
+
+void mgx_onnx_handed_model(struct mgx_onnx_handed *h, const char *path)
+{
+    assert(h->root == h);
+    if (index_weights(h, path) != MGX_OK)
+        mgx_map_fini(&h->in_model);
+}
+
+bool mgx_onnx_handed_find(const struct mgx_onnx_handed *h, const char *name, const void *data,
+                          size_t size, struct mgx_region *out)
+{
+    const struct mgx_onnx_handed *root = h->root;
+    const struct mgx_slice *raw = h == root ? mgx_map_find(&root->in_model, name) : NULL;
+    if (!raw || raw->size != size || memcmp(raw->text, data, size) != 0)
+        return false;
+    *out = (struct mgx_region){.data = (const uint8_t *)raw->text,
+                               .size = size,
+                               .file = root->model->file,
+                               .storage = root->model->storage};
+    mgx_file_forget(out->file, out->data, size);
+    return mgx_file_check(out->file, NULL) == MGX_OK;
 }
 
 // --- tensors that are written out ---

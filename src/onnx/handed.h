@@ -54,8 +54,10 @@ struct mgx_onnx_handed {
     struct mgx_str opsets; // fields of a ModelProto
     struct mgx_arena arena;
     MGX_ARRAY(struct mgx_onnx_weight) weights;
-    struct mgx_map files;  // path -> struct mgx_source_file *
-    const char **verdicts; // of the last judgement, per node; NULL: it is taken
+    struct mgx_map files;          // path -> struct mgx_source_file *
+    struct mgx_source_file *model; // that the host read the graph from; NULL: not known
+    struct mgx_map in_model;       // name of a weight in it -> its bytes, a struct mgx_slice
+    const char **verdicts;         // of the last judgement, per node; NULL: it is taken
     int verdict_count;
 };
 
@@ -84,6 +86,13 @@ enum mgx_status mgx_onnx_handed_weight(struct mgx_onnx_handed *h, const char *na
 enum mgx_status mgx_onnx_handed_file(struct mgx_onnx_handed *h, const char *path,
                                      struct mgx_source_file **out,
                                      struct mgx_diag *diag) MGX_NODISCARD;
+// The file that the graph was read from, for the next one. Nothing depends on it: what cannot be
+// read has no weights.
+void mgx_onnx_handed_model(struct mgx_onnx_handed *h, const char *path);
+// The same bytes in that file, under the name of a weight; false where they are not there. Costs a
+// comparison.
+bool mgx_onnx_handed_find(const struct mgx_onnx_handed *h, const char *name, const void *data,
+                          size_t size, struct mgx_region *out);
 // Text i has sizes[i] bytes, which are copied.
 void mgx_onnx_handed_texts(struct mgx_onnx_handed *h, const char *name, const int64_t *dims,
                            int rank, const char *const *texts, const size_t *sizes, size_t count);

@@ -387,6 +387,35 @@ def resident():
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+MEMORY = """
+import sys, numpy as np, onnxruntime as ort
+def anonymous():
+    return [int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("RssAnon")][0] * 1024
+ort.register_execution_provider_library("mgx", sys.argv[1])
+o = ort.SessionOptions()
+o.intra_op_num_threads = 1
+o.add_provider_for_devices([d for d in ort.get_ep_devices() if d.ep_name == "MgxExecutionProvider"], {"threads": "1"})
+x = np.ones((2, 1024), np.float32)
+before = anonymous()
+s = ort.InferenceSession(sys.argv[2], o)
+s.run(None, {"x": x})
+print(anonymous() - before)
+"""
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_weights_are_held_once(tmp_path, beside):
+    # Packed for the kernels; the host's own are dropped, and none is copied on the way.
+    count, path = 16, str(tmp_path / "m.onnx")
+    nodes = [helper.make_node("MatMul", [f"a{i}" if i else "x", f"w{i}"], [f"a{i + 1}"]) for i in range(count)]
+    weights = {f"w{i}": array(1024, 1024) for i in range(count)}
+    m = model_of(nodes, [("x", F, ["N", 1024])], [(f"a{count}", F, ["N", 1024])], weights)
+    onnx.save_model(m, path, save_as_external_data=beside, location="m.data")
+    held = int(subprocess.run([sys.executable, "-c", MEMORY, LIBRARY, path], check=True, capture_output=True).stdout)
+    size = count * 4 << 20
+    assert size * 0.9 < held < size * (1.2 if beside else 1.6)  # of a model in one piece the host keeps a part
+
+
 def test_sessions_come_and_go():
     m, feed, seen = mlp(), {"x": array(2, 3)}, []
     for rounds in (50, 100):
