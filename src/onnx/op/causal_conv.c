@@ -46,15 +46,28 @@ static enum mgx_status refuse_variants(struct mgx_node *n)
     return MGX_OK;
 }
 
+// Input, weights and state are batch, channels and steps.
+static enum mgx_status check_ranks(struct mgx_node *n)
+{
+    static const struct {
+        int at;
+        const char *name;
+    } operands[] = {{0, "input"}, {1, "weight"}, {3, "past_state"}};
+    for (int i = 0; i < 3; i++) {
+        const struct mgx_ins *x = mgx_node_in(n, operands[i].at);
+        if (x && x->shape.rank != 3)
+            return mgx_node_invalid(n, "%s, input %d, has rank %d, not 3", operands[i].name,
+                                    operands[i].at, x->shape.rank);
+    }
+    return n->in[1]->shape.lens[2] >= 1 ? MGX_OK : mgx_node_invalid(n, "the weight has no steps");
+}
+
 static enum mgx_status read(struct mgx_node *n, struct conv *c)
 {
-    const struct mgx_shape *x = &n->in[0]->shape, *w = &n->in[1]->shape;
-    const struct mgx_ins *past = mgx_node_in(n, 3);
+    const struct mgx_shape *w = &n->in[1]->shape;
     *c = (struct conv){.dilation = mgx_onnx_int(n, "dilation", 1),
                        .last = mgx_onnx_int(n, "channels_last", 0) != 0};
-    if (x->rank != 3 || w->rank != 3 || w->lens[2] < 1 || (past && past->shape.rank != 3))
-        return mgx_node_invalid(n, "input has rank %d and weights have rank %d, not 3", x->rank,
-                                w->rank);
+    TRY(check_ranks(n));
     if (c->dilation < 1 || c->dilation > INT32_MAX || w->lens[2] > INT32_MAX)
         return mgx_node_invalid(n, "dilation is %lld", (long long)c->dilation);
     c->channels = w->lens[0];
