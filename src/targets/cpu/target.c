@@ -48,7 +48,7 @@ static void explain(const struct mgx_plan_machine *machine, struct mgx_str *out)
                    mgx_isa_name(cpu_machine(machine)->isa));
 }
 
-// Operators that size their result themselves.
+// Operators that size their result themselves, or give several.
 static enum mgx_status late(const struct mgx_plan_machine *machine, struct mgx_plan_blocks *blocks,
                             struct mgx_compute_call *c, bool *done)
 {
@@ -56,6 +56,8 @@ static enum mgx_status late(const struct mgx_plan_machine *machine, struct mgx_p
         return cpu_concat_append(blocks, c, done);
     if (c->op == &mgx_op_cache_append)
         return cpu_cache_append(blocks, c, done);
+    if (c->op == &mgx_op_linear_attention)
+        return cpu_linear_attention(machine, c, done);
     if (c->op == &mgx_op_topk)
         return cpu_topk(c, done);
     if (c->op == &mgx_op_nonzero)
