@@ -9,6 +9,12 @@
 #include <unistd.h>
 
 #include "support.h"
+#include "test_clock.h"
+
+// A callback is asked every two milliseconds at most. Here these pass from one look at the clock to
+// the next: every place where a call may end asks, however busy the machine is, and a call of one
+// thread asks as often each time.
+enum { TICK = 2000000 };
 
 // CPU time, not the clock's: a busy machine may not run this thread for longer than the bound.
 static double cpu_milliseconds(void)
@@ -18,7 +24,7 @@ static double cpu_milliseconds(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-// Asks for the end at the n-th poll; counts them and notes when it did.
+// Asks for the end at the n-th poll, never for 0; counts them and notes when it did.
 struct patience {
     migraphx_cancellation_t c;
     int polls, last;
@@ -28,7 +34,7 @@ struct patience {
 static bool lose_patience(void *data)
 {
     struct patience *p = data;
-    if (++p->polls < p->last)
+    if (++p->polls != p->last)
         return false;
     p->asked = cpu_milliseconds();
     return true;
@@ -36,17 +42,28 @@ static bool lose_patience(void *data)
 
 static void attach(struct patience *p, int last)
 {
+    test_clock_go_by(TICK);
     *p = (struct patience){.last = last};
     must(migraphx_cancellation_create(&p->c));
     must(migraphx_cancellation_set_callback(p->c, lose_patience, p));
     must(migraphx_cancellation_attach(p->c));
 }
 
-// The call under way ended by itself, in time; detaches.
+// The call was made to its end, and asked so many times or more; detaches.
+static void check_whole(struct patience *p, migraphx_status status, int least)
+{
+    CHECK_INT(status, migraphx_status_success);
+    if (p->polls < least)
+        CHECK_FAIL("it asked %d times, expected at least %d", p->polls, least);
+    OK(migraphx_cancellation_destroy(p->c));
+}
+
+// The call under way ended by itself, in time and without asking again; detaches.
 static void check_ended(struct patience *p, migraphx_status status)
 {
     enum { BOUND = 50 };
     CHECK_INT(status, migraphx_status_cancelled);
+    CHECK_INT(p->polls, p->last);
     CHECK(strncmp(last_error(), "cancelled", strlen("cancelled")) == 0);
     const double took = cpu_milliseconds() - p->asked;
     if (took > BOUND)
@@ -99,17 +116,24 @@ static migraphx_program_t products(size_t size, int count, bool constant)
     return p;
 }
 
-static migraphx_status compile(migraphx_program_t p, const char *target_name, bool tune)
+static migraphx_status compile_with(migraphx_program_t p, const char *target_name, bool tune,
+                                   size_t threads)
 {
     migraphx_target_t target;
     migraphx_compile_options_t options;
     must(migraphx_target_create(&target, target_name));
     must(migraphx_compile_options_create(&options));
     must(migraphx_compile_options_set_exhaustive_tune_flag(options, tune));
+    must(migraphx_compile_options_set_threads(options, threads));
     const migraphx_status status = migraphx_program_compile(p, target, options);
     migraphx_compile_options_destroy(options);
     migraphx_target_destroy(target);
     return status;
+}
+
+static migraphx_status compile(migraphx_program_t p, const char *target_name, bool tune)
+{
+    return compile_with(p, target_name, tune, 1);
 }
 
 static migraphx_arguments_t run(migraphx_program_t p, migraphx_program_parameters_t params)
@@ -131,50 +155,90 @@ static void check_same(migraphx_arguments_t a, migraphx_arguments_t b)
 
 // --- cases ---
 
-// A run is given up at poll `last` and gives the same results as before afterwards.
-static void give_up_run(const char *target, size_t size, int count, int last)
+static void try_run(migraphx_program_t p, migraphx_program_parameters_t params, int last)
 {
-    migraphx_program_t p = products(size, count, false);
+    migraphx_arguments_t none = NULL;
+    struct patience patience;
+    attach(&patience, last);
+    check_ended(&patience, migraphx_program_run(&none, p, params));
+}
+
+struct inputs {
+    float *data;
+    migraphx_program_parameters_t params;
+};
+
+static struct inputs inputs_of(size_t size)
+{
     float *data = calloc(size * size, sizeof *data);
     for (size_t i = 0; i < size * size; i++)
         data[i] = (float)(i % 17) - 8;
-    migraphx_program_parameters_t params = one_parameter("x", 2, SIZES(size, size), data);
+    return (struct inputs){data, one_parameter("x", 2, SIZES(size, size), data)};
+}
+
+static void free_inputs(struct inputs in)
+{
+    migraphx_program_parameters_destroy(in.params);
+    free(in.data);
+}
+
+// A run is given up at its first, its middle and its last poll, of which there are at least so many,
+// and gives the same results as before afterwards.
+static void give_up_run(const char *target, size_t size, int count, int least)
+{
+    migraphx_program_t p = products(size, count, false);
+    const struct inputs in = inputs_of(size);
     OK(compile(p, target, false));
-    migraphx_arguments_t before = run(p, params), none = NULL;
+    migraphx_arguments_t before = NULL;
     struct patience patience;
-    attach(&patience, last);
-    const migraphx_status status = migraphx_program_run(&none, p, params);
-    CHECK_INT(patience.polls, last);
-    check_ended(&patience, status);
-    migraphx_arguments_t after = run(p, params);
+    attach(&patience, 0);
+    check_whole(&patience, migraphx_program_run(&before, p, in.params), least);
+    try_run(p, in.params, 1);
+    try_run(p, in.params, patience.polls / 2);
+    try_run(p, in.params, patience.polls);
+    migraphx_arguments_t after = run(p, in.params);
     check_same(before, after);
     migraphx_arguments_destroy(before);
     migraphx_arguments_destroy(after);
-    migraphx_program_parameters_destroy(params);
+    free_inputs(in);
     migraphx_program_destroy(p);
-    free(data);
 }
 
 CASE(a_run_of_the_reference_ends)
 {
-    give_up_run("ref", 500, 2, 1);
-    give_up_run("ref", 500, 2, 5);
+    give_up_run("ref", 500, 2, 20);
 }
 
 CASE(a_run_of_the_cpu_ends_between_steps)
 {
-    give_up_run("cpu", 200, 20, 1);
+    give_up_run("cpu", 200, 20, 20);
 }
 
+// The first poll is before the step, the second before a task of this thread. Where the other one took
+// them all there is none, and the run was whole: again.
 CASE(a_run_of_the_cpu_ends_within_a_step)
 {
-    give_up_run("cpu", 1500, 1, 3);
+    migraphx_program_t p = products(1500, 1, false);
+    const struct inputs in = inputs_of(1500);
+    OK(compile_with(p, "cpu", false, 2));
+    struct patience patience;
+    migraphx_status status;
+    for (;;) {
+        migraphx_arguments_t results = NULL;
+        attach(&patience, 2);
+        status = migraphx_program_run(&results, p, in.params);
+        migraphx_arguments_destroy(results);
+        if (status != migraphx_status_success || patience.polls >= 2)
+            break;
+        check_whole(&patience, status, 1);
+    }
+    check_ended(&patience, status);
+    free_inputs(in);
+    migraphx_program_destroy(p);
 }
 
-// The program is as before: it can be compiled.
-static void give_up_compilation(size_t size, int count, bool constant, bool tune, int last)
+static void try_compilation(migraphx_program_t p, bool tune, int last)
 {
-    migraphx_program_t p = products(size, count, constant);
     char *before, *after;
     OK(migraphx_program_to_string(&before, p));
     struct patience patience;
@@ -182,25 +246,37 @@ static void give_up_compilation(size_t size, int count, bool constant, bool tune
     check_ended(&patience, compile(p, "cpu", tune));
     OK(migraphx_program_to_string(&after, p));
     CHECK_TEXT(after, before);
-    OK(compile(p, "cpu", false));
     migraphx_string_destroy(before);
     migraphx_string_destroy(after);
+}
+
+// The program is as before: it can be compiled.
+static void give_up_compilation(size_t size, int count, bool constant, bool tune, int least)
+{
+    migraphx_program_t p = products(size, count, constant), whole = products(size, count, constant);
+    struct patience patience;
+    attach(&patience, 0);
+    check_whole(&patience, compile(whole, "cpu", tune), least);
+    migraphx_program_destroy(whole);
+    try_compilation(p, tune, 1);
+    try_compilation(p, tune, patience.polls / 2);
+    OK(compile(p, "cpu", false));
     migraphx_program_destroy(p);
 }
 
 CASE(a_compilation_ends_between_passes)
 {
-    give_up_compilation(8, 3, false, false, 1);
+    give_up_compilation(8, 3, false, false, 20);
 }
 
 CASE(a_compilation_ends_while_it_folds)
 {
-    give_up_compilation(1500, 3, true, false, 4);
+    give_up_compilation(1500, 3, true, false, 20);
 }
 
 CASE(a_tuning_ends)
 {
-    give_up_compilation(700, 1, false, true, 10);
+    give_up_compilation(700, 1, false, true, 20);
 }
 
 CASE(passes_end)
