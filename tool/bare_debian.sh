@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # bare_debian.sh [--first-day] [FOLDER]: in a Debian 12 that has nothing else, each way to install, and after each the
 # clients of test/install and the three programs of examples/. --first-day: README's two commands instead, with what
-# README names and nothing else, by a user and by root. Needs root, debootstrap and Debian's mirror. FOLDER is kept and
-# used again; without it the system is made below /tmp and removed. MIRROR names another mirror.
+# README names and nothing else, by a user and by root (WHO="root" for one of them). Needs root,
+# debootstrap and Debian's mirror. FOLDER is kept and used again; without it the system is made below /tmp and removed.
+# MIRROR names another mirror.
 set -eu
 first_day=
 [ "${1:-}" != --first-day ] || { first_day=1; shift; }
@@ -42,7 +43,7 @@ if [ "$first_day" ]; then
     # where the package index is, and whom this network trusts, belongs to the network and not to the machine
     [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
     cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
-    for user in newcomer root; do
+    for user in ${WHO:-newcomer root}; do
         for command in "make demo" "make test"; do
             inside "home=\$(getent passwd $user | cut -d: -f6); [ '$command' = 'make test' ] || { rm -rf \$home/src; cp -r /src \$home/src; chown -R $user \$home/src; }
                 start=\$(date +%s)
