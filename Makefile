@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite hosts quantized tf-suite hostile random soak misuse reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite hosts quantized tf-suite hostile random soak misuse long-text reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -40,6 +40,7 @@ help:
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make random      random programs on cpu and on the test target far against the reference (COUNT=10000)"
 	@echo "make soak        random programs (COUNT=10000) and the zoo, each three times, threads on detectors, under sanitizers (hours)"
+	@echo "make long-text   a text of TOKENS=10000 by a decoder of each kind, and the memory it takes"
 	@echo "make misuse      every function of the C and Python interfaces called at random, under sanitizers (SEQUENCES=10000)"
 	@echo "make debug       a build with assertions in build-debug/, and the tests that reach most of them"
 	@echo "make faults      thirty planted faults, one at a time, and where a debug build stops each of them (half an hour)"
@@ -184,6 +185,12 @@ misuse: venv
 	@$(call CONFIGURE,build-misuse,-DCMAKE_BUILD_TYPE=RelWithDebInfo -DMGX_SANITIZE=address$(comma)undefined -DMGX_PYTHON=$(abspath $(PYTHON)))
 	@cmake --build build-misuse -j$(JOBS) --target migraphx_c migraphx_python
 	@tool/misuse.sh build-misuse $(PYTHON) $(SEQUENCES)
+
+TOKENS ?= 10000
+long-text: $(BUILD)/CMakeCache.txt
+	@$(call COMPILE,$(BUILD)) --target test-generate-memory > /dev/null
+	@echo "== $(TOKENS) tokens of a decoder with room in its caches, with one that grows, with a state of fixed lengths"
+	@$(BUILD)/test/test-generate-memory --tokens $(TOKENS)
 
 # Assertions, the plan's certificate and its witness are in builds without NDEBUG alone.
 DEBUG_TESTS := ^(ir/|plan/|format/|far/|op/cases|pass/cases|quant/random|targets/sizes|targets/cpu/(cpu|random)|targets/cpu/lower/(norm|pooling|rnn|epilogue|quantized)|targets/cpu/kernel/product/gemm$$|api/(run|mxr|file)|onnx/(graph|form|loop|tensor|defer|hostile))

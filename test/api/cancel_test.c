@@ -117,7 +117,7 @@ static migraphx_program_t products(size_t size, int count, bool constant)
 }
 
 static migraphx_status compile_with(migraphx_program_t p, const char *target_name, bool tune,
-                                   size_t threads)
+                                    size_t threads)
 {
     migraphx_target_t target;
     migraphx_compile_options_t options;
