@@ -84,8 +84,8 @@ enum mgx_status cpu_look_ahead(struct mgx_plan *plan, struct mgx_diag *diag) MGX
 // Finds steps that are one call.
 enum mgx_status cpu_bundle(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 
-// --- kernels that size their result themselves, or give several; *done stays false for what they do
-// not take ---
+// --- kernels that size their result themselves, or give several; *done stays false for what they
+// do not take ---
 enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c,
                                   bool *done) MGX_NODISCARD;
 enum mgx_status cpu_cache_append(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c,
