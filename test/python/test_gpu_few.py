@@ -109,6 +109,18 @@ def test_numbers(case):
     assert error < LIMIT[kind], f"{kind} {rows} x {depth} x {columns}, {bits} bits, blocks of {block}, zeros {zeros}: relative error {error:.2e}"
 
 
+# On Hopper's cards these wait in shared memory.
+@pytest.mark.parametrize("rows, zeros, block", [(1, None, 32), (3, "packed", 128), (16, None, 64)])
+def test_long_units(rows, zeros, block):
+    rng = np.random.default_rng([SEED, 7, rows])
+    model, x, want = nbits(rng, "half_type", rows, 9 * 1056 + 3, 2500, 8, block, zeros)
+    program = migraphx.parse_onnx_buffer(model.SerializeToString())
+    program.compile(migraphx.get_target("gpu"))
+    runs = [np.array(program.run({"x": x})[0]).astype(np.float64) for _ in range(3)]
+    assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
+    assert np.sqrt(np.mean((runs[0] - want) ** 2) / np.mean(want**2)) < LIMIT["half_type"]
+
+
 # --- steps around them that are one call ---
 
 

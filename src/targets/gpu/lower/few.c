@@ -235,7 +235,7 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gpu_fe
     if (f->w.blocks)
         mgx_str_printf(&text, "weights of %d bits, ", f->w.bits);
     if (f->w.units)
-        mgx_str_printf(&text, "matrix units, %d parts", f->parts);
+        mgx_str_printf(&text, "matrix units, %d parts%s", f->parts, f->slots ? ", a ring" : "");
     else
         mgx_str_put(&text, "a warp for a few columns");
     mgx_str_put(&text, f->p.tail ? ", element-wise tail" : "");
@@ -272,7 +272,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (why)
         return gpu_decline(c, why);
     gpu_few_size(&f.w);
-    gpu_few_divide(&f, gpu_machine(c->machine)->device->properties.units);
+    gpu_few_divide(&f, gpu_machine(c->machine)->device);
     why = gpu_few_emit(&text, c, &f);
     if (why) {
         mgx_str_fini(&text);

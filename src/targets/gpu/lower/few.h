@@ -38,6 +38,8 @@ struct gpu_few {
     // How matrix units share the work (kernel/few_units.gpu); of others `grid` alone:
     int parts, side, loads, pieces, ahead, flush, grid;
     bool held;
+    int slots;         // RING: so many units of weights wait in shared memory; 0: in registers
+    size_t slot_bytes; // of one
 };
 
 struct gpu_few_call {     // state of a step
@@ -68,8 +70,8 @@ void *gpu_few_place_rows(struct mgx_plan_offer *c, const struct mgx_tensor *weig
 bool gpu_few_norm_read(const struct mgx_ins *ins, struct gpu_few_norm *norm);
 
 // --- few_text.c ---
-// Divides the work among `multiprocessors`.
-void gpu_few_divide(struct gpu_few *f, int multiprocessors);
+// Divides the work among the device's multiprocessors.
+void gpu_few_divide(struct gpu_few *f, const struct gpu_device *device);
 // The kernel's text; p and c's operands are those of the last instruction. Why it cannot be written; NULL if it can.
 const char *gpu_few_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                          const struct gpu_few *f);

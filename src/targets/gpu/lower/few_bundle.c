@@ -268,7 +268,7 @@ static enum mgx_status run(const void *state, const struct mgx_context *x, bool 
 }
 
 static void describe(const struct found *found, const struct gpu_product *p, struct fused *k,
-                     int multiprocessors)
+                     const struct gpu_device *device)
 {
     const struct gpu_few_call *product = call_of(found->product);
     struct gpu_few *f = &k->f;
@@ -290,7 +290,7 @@ static void describe(const struct found *found, const struct gpu_product *p, str
         f->gain = found->norm->in_value[k->gain]->shape.type;
         has_rows(&found->norm->in_value[k->x]->shape, &f->pitch);
     }
-    gpu_few_divide(f, multiprocessors);
+    gpu_few_divide(f, device);
 }
 
 // The last step as an offer has it.
@@ -324,7 +324,7 @@ static enum mgx_status gather(struct mgx_plan *plan, int s, const struct found *
     struct mgx_plan_bundle *bundle = MGX_NEW(arena, struct mgx_plan_bundle);
     if (!k || !bundle)
         return mgx_fail_memory(diag);
-    describe(found, p, k, m->device->properties.units);
+    describe(found, p, k, m->device);
     if (emit(plan, k, &text) != NULL) {
         mgx_str_fini(&text);
         return MGX_OK;

@@ -33,15 +33,48 @@ static void divide_depth(struct gpu_few *f)
     f->held = kept <= KEPT;
 }
 
-static void divide_units(struct gpu_few *f, int multiprocessors)
+// Bytes of packed weights to a step of 8 columns.
+static size_t step_bytes(const struct gpu_few *f)
+{
+    const int64_t groups =
+        mgx_ceil_div(f->w.n + f->second, 8); // of both products that lie together
+    const int64_t steps = groups * mgx_ceil_div(f->w.k, 32 * span_count(f));
+    size_t all = 0;
+    for (int part = 0; part < GPU_FEW_PARTS; part++)
+        all += f->w.bytes[part];
+    return all / (size_t)steps;
+}
+
+// Whole units in shared memory, which Hopper's copies bring: twice what registers have room for. That
+// pays for bytes whose units are long, and where there are some to a block; of fewer bits instructions
+// are the limit, and the ring's own come on top.
+static void divide_ring(struct gpu_few *f, const struct gpu_device *device)
+{
+    enum { HOPPER = 90, LEAST_LOADS = 3, LEAST_UNITS = 8, LEAST_SLOTS = 3, ROOM = 160 << 10 };
+    const int64_t steps = mgx_ceil_div(f->w.k, 32 * span_count(f));
+    const int64_t loads = mgx_ceil_div(steps, f->parts);
+    const int64_t units = mgx_ceil_div(mgx_ceil_div(f->w.n, 8), f->grid) * (f->gated ? 2 : 1);
+    const size_t slot = (size_t)steps * step_bytes(f);
+    f->slots = 0;
+    if (!f->w.blocks || f->w.bits != 8 || f->side > 1 || device->properties.version < HOPPER ||
+        !f->held || loads < LEAST_LOADS || units < LEAST_UNITS || slot * LEAST_SLOTS > ROOM)
+        return;
+    f->loads = (int)loads;
+    f->pieces = f->ahead = 1;
+    f->slots = (int)(ROOM / slot);
+    f->slot_bytes = slot;
+}
+
+static void divide_units(struct gpu_few *f, const struct gpu_device *device)
 {
     enum { SHARED = 32 << 10 };
     divide_depth(f);
     const int64_t groups = mgx_ceil_div(f->w.n, 8), sides = mgx_ceil_div(groups, f->side);
-    f->grid = (int)mgx_min_i64(multiprocessors, sides);
+    f->grid = (int)mgx_min_i64(device->properties.units, sides);
     const int64_t products = f->gated ? 2 : 1, rounds = mgx_ceil_div(sides, f->grid);
     const int64_t each = products * f->side * f->rows * 8 * (f->parts + 1) * (int64_t)sizeof(float);
     f->flush = (int)(products * mgx_min_i64(rounds, mgx_max_i64(1, SHARED / each)));
+    divide_ring(f, device);
 }
 
 static int plain_columns(const struct gpu_few *f) // of a warp
@@ -49,10 +82,10 @@ static int plain_columns(const struct gpu_few *f) // of a warp
     return f->rows <= 4 ? 4 : f->rows <= 8 ? 2 : 1;
 }
 
-void gpu_few_divide(struct gpu_few *f, int multiprocessors)
+void gpu_few_divide(struct gpu_few *f, const struct gpu_device *device)
 {
     if (f->w.units)
-        divide_units(f, multiprocessors);
+        divide_units(f, device);
     else
         f->grid = (int)mgx_ceil_div(f->w.n, (int64_t)PLAIN_WARPS * plain_columns(f));
 }
@@ -61,7 +94,8 @@ struct gpu_launch gpu_few_launch(const struct gpu_few *f)
 {
     const int warps = f->w.units ? f->parts * f->side : PLAIN_WARPS;
     return (struct gpu_launch){.grid = {(unsigned)f->grid, 1, 1},
-                               .block = {(unsigned)warps * 32, 1, 1}};
+                               .block = {(unsigned)warps * 32, 1, 1},
+                               .shared = f->w.units ? (size_t)f->slots * f->slot_bytes : 0};
 }
 
 // --- text ---
@@ -102,9 +136,12 @@ static void emit_units(struct mgx_str *out, const struct gpu_few *f)
                    "#define PARTS %d\n#define SIDE %d\n#define LOADS %d\n#define PIECES %d\n"
                    "#define AHEAD %d\n#define FLUSH %d\n#define GRID %d\n#define X_HELD %d\n"
                    "#define BF16 %d\n#define SCALED %" PRId64 "\n#define SCALE_FLOAT %d\n"
-                   "#define SCALE_BF16 %d\n",
+                   "#define SCALE_BF16 %d\n#define RING %d\n#define STAGES %d\n",
                    f->parts, f->side, f->loads, f->pieces, f->ahead, f->flush, f->grid, f->held,
-                   f->type == MGX_BF16, gpu_few_scaled(w), scale == MGX_FLOAT, scale == MGX_BF16);
+                   f->type == MGX_BF16, gpu_few_scaled(w), scale == MGX_FLOAT, scale == MGX_BF16,
+                   f->slots > 0, f->slots);
+    if (f->slots)
+        mgx_str_put(out, gpu_text_ring);
     mgx_str_put(out, gpu_text_few_units);
 }
 
