@@ -68,7 +68,9 @@ def driver():
     os.execv(program, [program] + sys.argv[1:])
 '''
 PREFIX_MAIN = "# SPDX-License-Identifier: MIT\nfrom . import PATH\n\nprint(PATH)\n"
-ENTRY_POINTS = "[console_scripts]\nmigraphx-driver = migraphx_prefix:driver\n"
+ENTRY_POINTS = ("[console_scripts]\nmigraphx-driver = migraphx_prefix:driver\n"
+                "[torch_dynamo_backends]\n" + "".join(f"{name} = migraphx.torch:backend\n" for name in
+                                                      ("migraphx", "migraphx_pretraced", "migraphx_aot")))
 
 
 def run(*command, quiet=False):

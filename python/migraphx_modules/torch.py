@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: MIT
+"""torch.compile with this engine.
+
+    model = torch.compile(model.eval(), backend="migraphx")
+    with torch.no_grad():
+        y = model(x)
+
+The backend is found by its entry point where the engine's wheel is installed; elsewhere `import migraphx.torch` registers it, or
+`backend=migraphx.torch.backend` names it. Each graph that dynamo gives is exported to ONNX when it first runs, with the lengths open
+that dynamo leaves open, and compiled for target cpu. Parameters become weights; when one of them was changed meanwhile, the graph is
+compiled anew. A graph that cannot be taken (an operator without ONNX, gradients, values that are written in place, tensors on a card)
+runs in torch, and a warning says why.
+"""
+import logging
+import os
+import tempfile
+import warnings
+
+import migraphx
+import torch
+from torch._dynamo import register_backend
+
+__all__ = ["backend"]
+
+_OPTIONS = {"fp16": False, "bf16": False, "exhaustive_tune": False, "threads": 0, "fast_math": True, "verbose": False}
+
+
+class _NotTaken(Exception):
+    """Why a graph runs in torch."""
+
+
+def backend(module, example_inputs, *, options=None, **others):
+    """What torch.compile calls with a graph. Options: fp16, bf16, exhaustive_tune, threads, fast_math, verbose."""
+    unknown = set(options or {}) - set(_OPTIONS)
+    if unknown:
+        raise ValueError(f"backend migraphx has no option {sorted(unknown)[0]}; it has {', '.join(_OPTIONS)}")
+    return _Graph(module, example_inputs, {**_OPTIONS, **(options or {})})
+
+
+for _name in ("migraphx", "migraphx_pretraced", "migraphx_aot"):  # torch_migraphx's names
+    register_backend(backend, name=_name)
+
+
+class _Graph:
+    """A graph of dynamo's: a program once it has run."""
+
+    def __init__(self, module, example_inputs, options):
+        self._module, self._options = module, options
+        self._places = [n for n in module.graph.nodes if n.op == "placeholder"]
+        self._kinds = [_kind(example, place) for example, place in zip(example_inputs, self._places)]
+        self._program, self._versions, self._reason = None, None, None
+
+    def __call__(self, *args):
+        if self._reason is not None or (torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)):
+            return self._module(*args)
+        versions = [a._version if kind == "weight" else float(a) for a, kind in zip(args, self._kinds) if kind in ("weight", "number")]
+        try:
+            inputs = [a.detach() for a, kind in zip(args, self._kinds) if kind == "input"]
+            if self._program is None or versions != self._versions or not self._fits(inputs):
+                self._program, self._versions = self._compile(args), versions
+                if not self._fits(inputs):
+                    raise _NotTaken("export fixes a length that changes")
+        except _NotTaken as e:
+            self._reason = str(e)
+            warnings.warn(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes runs in torch: {e}", stacklevel=2)
+            return self._module(*args)
+        results = self._program.run(dict(zip(self._names, inputs)))
+        return tuple(torch.from_dlpack(r) for r in results)
+
+    def _fits(self, inputs):
+        """Export may fix lengths that dynamo leaves open, as those that meet a weight's."""
+        return all(x.shape[axis] == size for x, fixed in zip(inputs, self._fixed) for axis, size in fixed)
+
+    def _compile(self, args):
+        if any(isinstance(a, torch.Tensor) and a.device.type != "cpu" for a in args):
+            raise _NotTaken("its tensors lie on a card")
+        frozen = _Frozen(self._module, self._places, self._kinds, args)
+        program, self._names = _import(_export(frozen, frozen.examples(args)))
+        shapes = program.get_parameter_shapes()
+        self._fixed = [_fixed_lengths(shapes[n]) if n in shapes else [] for n in self._names]
+        if self._options["fp16"]:
+            migraphx.quantize_fp16(program)
+        if self._options["bf16"]:
+            migraphx.quantize_bf16(program)
+        program.compile("cpu", threads=self._options["threads"], exhaustive_tune=self._options["exhaustive_tune"],
+                        fast_math=self._options["fast_math"])
+        if self._options["verbose"]:
+            print(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes, inputs {', '.join(self._names)}")
+        return program
+
+
+def _is_number(place):
+    """A number of Python's that dynamo hands over as a tensor, for the graph to ask its value."""
+    return bool(place.users) and all(user.target == "item" for user in place.users)
+
+
+def _kind(example, place):
+    if isinstance(example, (int, torch.SymInt)):
+        return "length"
+    if isinstance(example, torch.nn.Parameter) or getattr(example, "_dynamo_static_input_type", None):
+        return "weight"
+    if isinstance(example, torch.Tensor):
+        return "number" if _is_number(place) else "input"
+    return "other"
+
+
+def _with_numbers(module, kinds, args):
+    """The graph with numbers in the place of tensors that only hold one."""
+    if "number" not in kinds:
+        return module
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))
+    for place, kind, a in zip([n for n in graph.nodes if n.op == "placeholder"], kinds, args):
+        for user in list(place.users) if kind == "number" else ():
+            user.replace_all_uses_with(a.item())
+            graph.erase_node(user)
+    return torch.fx.GraphModule(module, graph)
+
+
+def _fixed_lengths(shape):
+    """(axis, length) of those that are not open."""
+    if shape.dynamic():
+        return [(i, d.min) for i, d in enumerate(shape.dyn_dims()) if d.is_fixed()]
+    return list(enumerate(shape.lens()[:shape.rank()]))
+
+
+def _symbol(size):
+    """The name of a length that is open, else None."""
+    return str(size.node.expr) if isinstance(size, torch.SymInt) else None
+
+
+class _Frozen(torch.nn.Module):
+    """The graph as a module of its tensor inputs alone: weights are its buffers, lengths come from where inputs have them."""
+
+    def __init__(self, module, places, kinds, args):
+        super().__init__()
+        self.module, self.kinds = _with_numbers(module, kinds, args), kinds
+        self.fakes = [n.meta.get("example_value") for n, kind in zip(places, kinds) if kind == "input"]
+        where = {}
+        for i, fake in enumerate(self.fakes):
+            for axis, size in enumerate(fake.shape):
+                where.setdefault(_symbol(size), (i, axis))
+        self.lengths = []
+        for i, (place, kind) in enumerate(zip(places, kinds)):
+            if kind == "weight":
+                self.register_buffer(f"weight{i}", args[i].detach())
+            elif kind == "length":
+                value = place.meta.get("example_value")
+                self.lengths.append(where.get(_symbol(value), args[i] if _symbol(value) is None else None))
+                if self.lengths[-1] is None:
+                    raise _NotTaken(f"length {value} is of no input")
+            elif kind == "other":
+                raise _NotTaken(f"input {place.name} is no tensor")
+
+    def forward(self, *tensors):
+        args, lengths, rest = [], iter(self.lengths), iter(tensors)
+        for i, kind in enumerate(self.kinds):
+            if kind == "weight":
+                args.append(getattr(self, f"weight{i}"))
+            elif kind == "number":
+                args.append(None)  # nobody reads it any more
+            elif kind == "length":
+                at = next(lengths)
+                args.append(tensors[at[0]].shape[at[1]] if isinstance(at, tuple) else at)
+            else:
+                args.append(next(rest))
+        return tuple(self.module(*args))
+
+    def open_axes(self):
+        return tuple({axis: torch.export.Dim.AUTO for axis, size in enumerate(fake.shape) if _symbol(size)} for fake in self.fakes)
+
+    def examples(self, args):
+        """The inputs, where an open length is 2 at least: export takes 0 and 1 for fixed ones."""
+        given = [a for a, kind in zip(args, self.kinds) if kind == "input"]
+        if all(size >= 2 for a, axes in zip(given, self.open_axes()) for axis, size in enumerate(a.shape) if axis in axes):
+            return [a.detach() for a in given]
+        sizes = {}
+        for fake, a in zip(self.fakes, given):
+            for size, real in zip(fake.shape, a.shape):
+                if _symbol(size):
+                    sizes[_symbol(size)] = max(int(real), 2)
+        return [torch.zeros([sizes.get(_symbol(s), r) for s, r in zip(fake.shape, a.shape)], dtype=a.dtype) for fake, a in zip(self.fakes, given)]
+
+
+def _export(frozen, inputs):
+    try:
+        program = torch.export.export(frozen, tuple(inputs), dynamic_shapes=(frozen.open_axes(),), strict=False)
+        signature = program.run_decompositions({}).graph_signature  # which has writes as results
+        written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
+        if written:
+            raise _NotTaken(f"{', '.join(sorted(written))} is written in place")
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # which packages it does without is no news
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.onnx.export(program, dynamo=True, verbose=False)
+    except _NotTaken:
+        raise
+    except Exception as e:  # whatever the exporter says
+        raise _NotTaken(f"export: {_first_line(e)}") from None
+
+
+def _first_line(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if "No ONNX function" in line or "Unsupported" in line]
+    return (named or lines or [type(error).__name__])[-1 if named else 0]
+
+
+def _import(exported):
+    names = [v.name for v in exported.model.graph.inputs]
+    with tempfile.TemporaryDirectory() as folder:  # weights stay mapped beyond it
+        path = os.path.join(folder, "model.onnx")
+        exported.save(path, external_data=True)
+        try:
+            return migraphx.parse_onnx(path, dynamic_dims=True), names
+        except RuntimeError as e:
+            raise _NotTaken(str(e).replace("\n", "; ")) from None
