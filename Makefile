@@ -88,6 +88,7 @@ test: venv tests
 	@cd $(BUILD) && env $$($(abspath $(PYTHON)) $(CURDIR)/tool/opencl.py opencl) ctest --output-on-failure -j$(JOBS)
 	@$(MAKE) suite
 	@$(MAKE) judge-suite TARGET=cpu
+	@$(MAKE) host-installed
 
 check: CMAKE_ARGS += -DMGX_WERROR=ON
 check: tests

@@ -2,8 +2,8 @@
 // Which nodes of a graph the provider takes, and in which groups.
 //
 //   judged     the engine imports the graph and says of each node whether it takes it
-//   crossing   a value that no run can hand over (a sequence, an optional, types narrower than a
-//              byte) binds those that make and read it together: all in one group, or none
+//   crossing   a value that no run can hand over (a sequence, an optional) binds those that make
+//              and read it together: all in one group, or none
 //   levels     how many refused nodes lie one behind the other on the way to a node; nodes of one
 //              level are one group. A way from a group through a refused node leads to a higher
 //              level, so no group depends on itself through others.
@@ -42,9 +42,9 @@ struct partition {
 };
 
 static const size_t NOBODY = (size_t)-1;
-static const char no_way[] =
-    "its operands or results are of a kind that the host can hand to nobody (sequences, optionals, "
-    "types narrower than a byte), and not all that make and read them are taken";
+static const char no_way[] = "its operands or results are of a kind that the host can hand to "
+                             "nobody (sequences, optionals), "
+                             "and not all that make and read them are taken";
 
 static const char forgotten[] =
     "a body of it reads a value from around that no operand is, which ONNX Runtime hands to its "
@@ -359,15 +359,27 @@ static bool takes_node(const struct provider *ep, const OrtGraph *body, const Or
     return takes;
 }
 
+// A graph that cannot be judged as a whole is the host's own.
+static void refuse_all(const struct provider *ep, struct partition *p, OrtStatus *status)
+{
+    host_log(p->host, ep->logger, ORT_LOG_WARNING, "%s takes nothing of a graph: %s", ep->name,
+             p->host->GetErrorMessage(status));
+    p->host->ReleaseStatus(status);
+    for (size_t i = 0; i < p->count; i++)
+        p->why[i] = "its graph was not taken";
+}
+
 static OrtStatus *decide(struct provider *ep, const OrtGraph *graph, struct partition *p,
                          OrtEpGraphSupportInfo *info)
 {
     migraphx_onnx_graph_t handed = NULL;
     HOST_TRY(read_graph(p, graph));
-    HOST_TRY(graph_hand_over(p->host, graph, NULL, 0, false, &handed));
-    OrtStatus *status = judge(p->host, handed, p->why, p->count);
+    OrtStatus *status = graph_hand_over(p->host, graph, NULL, 0, false, &handed);
     if (!status)
-        status = add_kept(ep, p, info);
+        status = judge(p->host, handed, p->why, p->count);
+    if (status)
+        refuse_all(ep, p, status);
+    status = add_kept(ep, p, info);
     if (!status) {
         find_groups(p);
         say(ep, p);

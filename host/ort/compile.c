@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: MIT
-// From the graphs that were taken to programs, and their runs.
-//
-// A run hands the host's addresses to the engine and lets the host say where each result goes: no
-// byte is copied but for strings. It takes no lock and compiles nothing.
+// From the graphs that were taken to programs.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin.h"
-
-enum { STRING = 8, FEW = 32 };
-
-struct fused {
-    OrtNodeComputeInfo base;
-    const struct host *host;
-    migraphx_program_t program;
-    size_t in_count, out_count;
-    char **in_names; // by place among the node's inputs; NULL: the program does not read it
-    migraphx_shape_datatype_t types[27]; // by the host's number of an element type
-    migraphx_shape_datatype_t *out_types;
-    bool has_texts; // some result is of strings
-    char *name;
-};
+#include "fused.h"
 
 // --- compiling ---
 
@@ -33,7 +16,7 @@ static void fused_destroy(struct fused *f)
     for (size_t i = 0; f->in_names && i < f->in_count; i++)
         free(f->in_names[i]);
     free(f->in_names);
-    free(f->out_types);
+    free(f->out_elements);
     free(f->name);
     free(f);
 }
@@ -41,10 +24,10 @@ static void fused_destroy(struct fused *f)
 static void find_types(struct fused *f)
 {
     static const char *const names[] = {
-        NULL,    "float",  "uint8", "int8",      "uint16",      "int16",   "int32",
-        "int64", "string", "bool",  "half",      "double",      "uint32",  "uint64",
-        NULL,    NULL,     "bf16",  "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2", "fp8e5m2fnuz",
-        NULL,    NULL,     NULL,    NULL,        NULL,          "fp8e8m0"};
+        NULL,    "float",  "uint8",      "int8",      "uint16",      "int16",   "int32",
+        "int64", "string", "bool",       "half",      "double",      "uint32",  "uint64",
+        NULL,    NULL,     "bf16",       "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2", "fp8e5m2fnuz",
+        "uint4", "int4",   "float4e2m1", "uint2",     "int2",        "fp8e8m0"};
     for (size_t i = 0; i < sizeof f->types / sizeof *f->types; i++) {
         f->types[i] = migraphx_shape_tuple_type;
         if (i < sizeof names / sizeof *names && names[i])
@@ -132,14 +115,14 @@ static OrtStatus *find_inputs(struct fused *f, const OrtValueInfo *const *inputs
 // A result of another type than the host makes room for would be written beyond it.
 static OrtStatus *find_outputs(struct fused *f, const OrtValueInfo *const *outputs)
 {
-    f->out_types = calloc(f->out_count + 1, sizeof *f->out_types);
-    if (!f->out_types)
+    f->out_elements = calloc(f->out_count + 1, sizeof *f->out_elements);
+    if (!f->out_elements)
         return host_no_memory(f->host);
     for (size_t i = 0; i < f->out_count; i++) {
         struct value_type type;
         HOST_TRY(value_type_read(f->host, outputs[i], &type));
-        f->out_types[i] = f->types[host_own_element(type.type.element)];
-        f->has_texts |= type.type.element == STRING;
+        f->out_elements[i] = host_own_element(type.type.element);
+        f->has_values |= fused_is_value(f->out_elements[i]);
     }
     return NULL;
 }
@@ -210,169 +193,7 @@ static OrtStatus *fill(struct fused *f, const struct provider *ep, const OrtGrap
     return status;
 }
 
-// --- a run ---
-
-struct run {
-    const struct fused *fused;
-    OrtKernelContext *context;
-    OrtStatus *status; // of what the host could not do
-};
-
-static void *place(void *data, size_t index, migraphx_shape_datatype_t type, const size_t *lens,
-                   size_t rank)
-{
-    struct run *r = data;
-    const struct host *h = r->fused->host;
-    OrtValue *value = NULL;
-    void *at = NULL;
-    if (r->status || type != r->fused->out_types[index]) {
-        if (!r->status)
-            r->status = host_fail(h, ORT_FAIL,
-                                  "MIGraphX: result %zu of %s is of another type than the model "
-                                  "says",
-                                  index, r->fused->name);
-        return NULL;
-    }
-    r->status = h->KernelContext_GetOutput(r->context, index, (const int64_t *)lens, rank, &value);
-    if (!r->status && value)
-        r->status = h->GetTensorMutableData(value, &at);
-    return r->status ? NULL : at;
-}
-
-static OrtStatus *take_texts(const struct host *h, const OrtValue *value, const size_t *lens,
-                             size_t rank, migraphx_argument_t *out)
-{
-    migraphx_shape_t shape = NULL;
-    size_t size = 0, count = 1;
-    HOST_TRY(h->GetStringTensorDataLength(value, &size));
-    for (size_t i = 0; i < rank; i++)
-        count *= lens[i];
-    char *bytes = malloc(size + 1);
-    size_t *offsets = calloc(2 * count + 1, sizeof *offsets);
-    const char **texts = calloc(count + 1, sizeof *texts);
-    OrtStatus *status = bytes && offsets && texts ? NULL : host_no_memory(h);
-    if (!status && count)
-        status = h->GetStringTensorContent(value, bytes, size, offsets, count);
-    for (size_t i = 0; !status && i < count; i++) {
-        texts[i] = bytes + offsets[i];
-        offsets[count + i] = (i + 1 < count ? offsets[i + 1] : size) - offsets[i];
-    }
-    migraphx_shape_datatype_t type;
-    if (!status && (migraphx_type_find(&type, "string") ||
-                    migraphx_shape_create(&shape, type, (size_t *)lens, rank) ||
-                    migraphx_argument_create_strings(out, shape, texts, offsets + count, count)))
-        status = host_pass_on(h, "an input of strings");
-    migraphx_shape_destroy(shape);
-    free(bytes);
-    free(offsets);
-    free(texts);
-    return status;
-}
-
-static OrtStatus *take_input(const struct fused *f, const OrtKernelContext *context, size_t index,
-                             migraphx_buffer *out, migraphx_argument_t *texts)
-{
-    const struct host *h = f->host;
-    const OrtValue *value = NULL;
-    const int64_t *lens = NULL;
-    int element = 0;
-    HOST_TRY(h->KernelContext_GetInput(context, index, &value));
-    if (!value)
-        return host_fail(h, ORT_FAIL, "MIGraphX: input %s of %s is absent", f->in_names[index],
-                         f->name);
-    HOST_TRY(h->GetTensorElementTypeAndShapeDataReference(value, &element, &lens, &out->rank));
-    out->name = f->in_names[index];
-    out->lens = (const size_t *)lens;
-    if (element == STRING) {
-        HOST_TRY(take_texts(h, value, out->lens, out->rank, texts));
-        out->argument = *texts;
-        return NULL;
-    }
-    out->type = f->types[element];
-    return h->GetTensorData(value, &out->data);
-}
-
-// --- results of strings ---
-
-static OrtStatus *give_texts(const struct host *h, OrtKernelContext *context, size_t index,
-                             const_migraphx_argument_t result)
-{
-    const_migraphx_shape_t shape = NULL;
-    const size_t *lens = NULL;
-    size_t rank = 0, is_scalar = 0, count = 0;
-    OrtValue *value = NULL;
-    ENGINE_TRY(h, "a result", migraphx_argument_shape(&shape, result));
-    ENGINE_TRY(h, "a result", migraphx_shape_lengths(&lens, &rank, shape));
-    ENGINE_TRY(h, "a result", migraphx_shape_rank(&is_scalar, shape));
-    ENGINE_TRY(h, "a result", migraphx_shape_elements(&count, shape));
-    HOST_TRY(h->KernelContext_GetOutput(context, index, (const int64_t *)lens, is_scalar ? rank : 0,
-                                        &value));
-    for (size_t i = 0; value && i < count; i++) {
-        const char *text;
-        size_t size;
-        char *to = NULL;
-        ENGINE_TRY(h, "a result", migraphx_argument_string(&text, &size, result, i));
-        HOST_TRY(h->GetResizedStringTensorElementBuffer(value, i, size, &to));
-        memcpy(to, text, size);
-    }
-    return NULL;
-}
-
-static OrtStatus *give_all_texts(const struct fused *f, OrtKernelContext *context,
-                                 migraphx_arguments_t results)
-{
-    migraphx_shape_datatype_t string = f->types[STRING];
-    for (size_t i = 0; i < f->out_count; i++) {
-        const_migraphx_argument_t result = NULL;
-        if (f->out_types[i] != string)
-            continue;
-        ENGINE_TRY(f->host, f->name, migraphx_arguments_get(&result, results, i));
-        HOST_TRY(give_texts(f->host, context, i, result));
-    }
-    return NULL;
-}
-
-static OrtStatus *run_with(const struct fused *f, OrtKernelContext *context,
-                           migraphx_buffer *buffers, migraphx_argument_t *texts)
-{
-    struct run r = {.fused = f, .context = context};
-    migraphx_arguments_t results = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < f->in_count; i++)
-        if (f->in_names[i]) {
-            HOST_TRY(take_input(f, context, i, &buffers[count], &texts[count]));
-            count++;
-        }
-    const migraphx_status status = migraphx_program_run_buffers(
-        f->has_texts ? &results : NULL, f->program, buffers, count, place, &r);
-    if (status != migraphx_status_success && !r.status)
-        r.status = host_pass_on(f->host, f->name);
-    if (!r.status && f->has_texts)
-        r.status = give_all_texts(f, context, results);
-    migraphx_arguments_destroy(results);
-    return r.status;
-}
-
-static OrtStatus *compute(OrtNodeComputeInfo *base, void *state, OrtKernelContext *context)
-{
-    (void)state;
-    const struct fused *f = (const struct fused *)base;
-    migraphx_buffer few[FEW] = {{0}}, *buffers = few;
-    migraphx_argument_t few_texts[FEW] = {0}, *texts = few_texts;
-    if (f->in_count > FEW) {
-        buffers = calloc(f->in_count, sizeof *buffers);
-        texts = calloc(f->in_count, sizeof *texts);
-    }
-    OrtStatus *status =
-        buffers && texts ? run_with(f, context, buffers, texts) : host_no_memory(f->host);
-    for (size_t i = 0; texts && i < f->in_count; i++)
-        migraphx_argument_destroy(texts[i]);
-    if (f->in_count > FEW) {
-        free(buffers);
-        free(texts);
-    }
-    return status;
-}
+// --- what a node computes with ---
 
 static OrtStatus *create_state(OrtNodeComputeInfo *base, OrtNodeComputeContext *context, void **out)
 {
@@ -397,7 +218,7 @@ static OrtStatus *compile_one(const struct provider *ep, const OrtGraph *graph, 
         return host_no_memory(ep->host);
     f->base = (OrtNodeComputeInfo){.ort_version_supported = ep->host->version,
                                    .CreateState = create_state,
-                                   .Compute = compute,
+                                   .Compute = fused_compute,
                                    .ReleaseState = release_state};
     f->host = ep->host;
     OrtStatus *status = fill(f, ep, graph, node, kept);

@@ -230,12 +230,10 @@ static OrtStatus *read_type(const struct host *h, const OrtTypeInfo *info, struc
                                        : NULL; // maps, sparse tensors and others stay unknown
 }
 
-// Of whole bytes, as the engine has them in memory.
-static bool is_whole(int element)
+static bool can_cross(int element)
 {
-    enum { COMPLEX64 = 14, COMPLEX128 = 15, E5M2FNUZ = 20 };
-    return (element >= 1 && element <= E5M2FNUZ && element != COMPLEX64 && element != COMPLEX128) ||
-           element == E8M0;
+    enum { COMPLEX64 = 14, COMPLEX128 = 15 };
+    return element >= 1 && element <= INT2 && element != COMPLEX64 && element != COMPLEX128;
 }
 
 OrtStatus *value_type_read(const struct host *h, const OrtValueInfo *value, struct value_type *out)
@@ -250,6 +248,6 @@ OrtStatus *value_type_read(const struct host *h, const OrtValueInfo *value, stru
     out->type.lens = out->lens;
     out->type.names = out->names;
     out->crosses =
-        out->known && out->type.container == migraphx_onnx_tensor && is_whole(out->type.element);
+        out->known && out->type.container == migraphx_onnx_tensor && can_cross(out->type.element);
     return NULL;
 }

@@ -54,6 +54,13 @@ void host_log(const struct host *, const OrtLogger *, int severity, const char *
 int host_element(int type);
 int host_own_element(int element); // and back
 
+// --- types narrower than a byte ---
+
+int narrow_bits(int element); // of the host's element type; 0: it is not one
+// A byte for each element; free() it. NULL without memory.
+void *narrow_unpack(const void *packed, size_t count, int element);
+void narrow_pack(const void *values, size_t count, int element, void *packed);
+
 // --- sets of names: a place for each ---
 
 struct names {

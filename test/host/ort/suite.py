@@ -7,9 +7,8 @@
 The cases are those that test/onnx/make_suite.py wrote. Of each the host's own account of where its nodes
 were placed is asked for: all on the provider, with the processor of the host as no way out, or the case
 counts as not placed, unless the host refuses the model by itself, or something that goes in or out is of a
-kind that a host's provider cannot hand over: a sequence, an optional, a type narrower than a byte. Results
-must be those stored, within the case's tolerances. Cases that the engine's own list of expected failures
-names are forgiven. A crash is one failed case. Needs onnx, numpy and the onnxruntime that is to be tested.
+kind that a host's provider cannot hand over: a sequence, an optional. Results must be those stored, within
+the case's tolerances. Cases that the engine's own list of expected failures names are forgiven. A crash is one failed case. Needs onnx, numpy and the onnxruntime that is to be tested.
 """
 import argparse
 import collections
@@ -66,13 +65,21 @@ def feed_of(model, data, load):
 
 
 NARROW = {"bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19, "float8_e5m2fnuz": 20,
-          "float8_e8m0fnu": 24}  # numpy's names of types that the host's Python has no arrays of, and its numbers
+          "float8_e8m0fnu": 24, "uint4": 21, "int4": 22, "float4_e2m1fn": 23, "uint2": 25, "int2": 26}
+# numpy's names of types that the host's Python has no arrays of, and its numbers
+BITS = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2}  # packed, low bits first
 
 
 def to_host(ort, np, value):
     if value.dtype.name not in NARROW:
         return ort.OrtValue.ortvalue_from_numpy(value)
     bits = np.ascontiguousarray(value).view(np.uint16 if value.dtype.itemsize == 2 else np.uint8)
+    width = BITS.get(value.dtype.name)
+    if width:  # in the first bytes of an array of the whole shape
+        each, flat = 8 // width, bits.reshape(-1) & ((1 << width) - 1)
+        flat = np.concatenate([flat, np.zeros(-flat.size % each, np.uint8)]).reshape(-1, each)
+        packed = np.bitwise_or.reduce(flat << (np.arange(each, dtype=np.uint8) * width), axis=1).astype(np.uint8)
+        bits = np.concatenate([packed, np.zeros(bits.size - packed.size, np.uint8)]).reshape(bits.shape)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, NARROW[value.dtype.name])
 
 
@@ -80,8 +87,16 @@ def from_host(np, value, dtype):
     if dtype.name not in NARROW:
         return value.numpy()
     import ctypes
-    shape = value.shape()
-    size = int(np.prod(shape)) * dtype.itemsize
+    shape, width = value.shape(), BITS.get(dtype.name)
+    count = int(np.prod(shape))
+    if width:
+        packed = np.frombuffer(ctypes.string_at(value.data_ptr(), -(-count * width // 8)), np.uint8)
+        flat = (packed[:, None] >> (np.arange(8 // width, dtype=np.uint8) * width)).reshape(-1)[:count]
+        flat = flat & np.uint8((1 << width) - 1)
+        if dtype.name.startswith("int"):  # the sign fills the byte
+            flat = np.where(flat >> (width - 1), flat | np.uint8(256 - (1 << width)), flat).astype(np.uint8)
+        return flat.view(dtype).reshape(shape)
+    size = count * dtype.itemsize
     return np.frombuffer(ctypes.string_at(value.data_ptr(), size), dtype).reshape(shape)
 
 
@@ -96,12 +111,9 @@ def run(ort, s, feed, want):
     return [from_host(np, g, np.asarray(w).dtype) for g, w in zip(got, want)]
 
 
-def can_cross(onnx, model):
+def can_cross(model):
     """Can a provider be handed and hand out all that goes in and out?"""
-    t = onnx.TensorProto
-    narrow = (t.INT4, t.UINT4, t.INT2, t.UINT2, t.FLOAT4E2M1)
-    return all(v.type.WhichOneof("value") == "tensor_type" and v.type.tensor_type.elem_type not in narrow
-               for v in [*model.graph.input, *model.graph.output])
+    return all(v.type.WhichOneof("value") == "tensor_type" for v in [*model.graph.input, *model.graph.output])
 
 
 def run_case(ort, onnx, support, folder, optimise):
@@ -113,7 +125,7 @@ def run_case(ort, onnx, support, folder, optimise):
             session(ort, path, optimise, True)
         except Exception:
             return "refused by the host", str(e)
-        crosses = can_cross(onnx, onnx.load(path, load_external_data=False))
+        crosses = can_cross(onnx.load(path, load_external_data=False))
         return "not placed" if crosses else "of kinds that cannot cross", str(e)
     parts = s.get_provider_graph_assignment_info()
     others = [n.op_type for p in parts if p.ep_name != PROVIDER for n in p.get_nodes()]

@@ -205,7 +205,28 @@ def test_results_in_the_callers_memory():
     assert y.any()
 
 
+def test_weights_that_a_caller_may_replace():
+    # An initialiser that is an input too, and is not given.
+    m = mlp()
+    m.graph.input.append(helper.make_tensor_value_info("b", F, [4]))
+    s, x, b = session(m), array(2, 3), array(4)
+    want = ort.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"])
+    for feed in ({"x": x}, {"x": x, "b": b}):
+        np.testing.assert_allclose(s.run(None, feed)[0], want.run(None, feed)[0], rtol=1e-5, atol=1e-6)
+
+
 # --- what is not ---
+
+
+def test_a_graph_that_is_not_understood_stays_the_hosts(capfd):
+    # A rank beyond what the engine has.
+    shape = [1] * 20
+    m = model_of([helper.make_node("Neg", ["x"], ["y"])], [("x", F, shape)], [("y", F, shape)])
+    o = ort.SessionOptions()
+    o.add_provider_for_devices(device(), {})
+    s = ort.InferenceSession(m.SerializeToString(), o)
+    assert s.run(None, {"x": np.ones(shape, np.float32)})[0].shape == tuple(shape)
+    assert "MgxExecutionProvider" in capfd.readouterr().err
 
 
 def test_a_node_that_is_not_taken_is_said_to_be(capfd):
