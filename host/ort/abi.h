@@ -46,7 +46,8 @@ ORT_OPAQUE(CustomOpDomain)
 ORT_OPAQUE(GraphicsInteropConfig)
 ORT_OPAQUE(DeviceEpIncompatibilityDetails)
 ORT_OPAQUE(KernelRegistry)
-ORT_OPAQUE(EpProfilerImpl)
+ORT_OPAQUE(ProfilingEvent)
+ORT_OPAQUE(ProfilingEventsContainer)
 #undef ORT_OPAQUE
 
 typedef struct OrtApiBase {
@@ -152,6 +153,11 @@ enum ort_attribute {
     X(0, OrtStatus *, CreateEpDevice, (struct OrtEpFactory *, const OrtHardwareDevice *, const OrtKeyValuePairs *metadata, const OrtKeyValuePairs *options, OrtEpDevice **out)) \
     X(2, OrtStatus *, EpGraphSupportInfo_AddNodesToFuse, (OrtEpGraphSupportInfo *, const OrtNode *const *nodes, size_t count, const struct OrtNodeFusionOptions *))
 
+#define ORT_EP_CALLS_25(X) \
+    X(65, OrtStatus *, CreateProfilingEvent, (int category, int32_t process, int32_t thread, const char *name, int64_t begin, int64_t duration, const char *const *keys, const char *const *values, size_t count, OrtProfilingEvent **out)) \
+    X(66, void, ReleaseProfilingEvent, (OrtProfilingEvent *)) \
+    X(72, OrtStatus *, ProfilingEventsContainer_AddEvents, (OrtProfilingEventsContainer *, const OrtProfilingEvent *const *events, size_t count))
+
 #define ORT_EDITOR_CALLS(X) \
     X(6, OrtStatus *, CreateNode, (const char *op, const char *domain, const char *name, const char *const *inputs, size_t input_count, const char *const *outputs, size_t output_count, OrtOpAttr **attributes, size_t attribute_count, OrtNode **out))
 // clang-format on
@@ -162,6 +168,17 @@ typedef struct OrtNodeFusionOptions {
     uint32_t ort_version_supported;
     bool drop_constant_initializers;
 } OrtNodeFusionOptions;
+
+enum { ORT_EVENT_KERNEL = 2 };
+
+typedef struct OrtEpProfilerImpl { // 1.25
+    uint32_t ort_version_supported;
+    void (*Release)(struct OrtEpProfilerImpl *);
+    OrtStatus *(*StartProfiling)(struct OrtEpProfilerImpl *, int64_t offset_ns);
+    OrtStatus *(*StartEvent)(struct OrtEpProfilerImpl *, uint64_t id);
+    OrtStatus *(*StopEvent)(struct OrtEpProfilerImpl *, uint64_t id, const OrtProfilingEvent *);
+    OrtStatus *(*EndProfiling)(struct OrtEpProfilerImpl *, OrtProfilingEventsContainer *);
+} OrtEpProfilerImpl;
 
 typedef struct OrtNodeComputeInfo {
     uint32_t ort_version_supported;

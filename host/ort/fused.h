@@ -18,6 +18,12 @@ struct fused {
     char *name;
 };
 
+// A run of this thread that the host profiles, as migraphx_program_run_buffers does it; false where it
+// profiles none, and nothing was done.
+bool profiler_run(const struct fused *, migraphx_arguments_t *out, const migraphx_buffer *params,
+                  size_t count, migraphx_place_callback_t place, void *data,
+                  migraphx_status *status);
+
 // Of an element type that addresses cannot hand over: strings, types narrower than a byte.
 bool fused_is_value(int element);
 OrtStatus *fused_compute(OrtNodeComputeInfo *, void *state, OrtKernelContext *);

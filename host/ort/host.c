@@ -19,6 +19,8 @@ static uint32_t version_of(const char *text)
 
 bool host_read(struct host *out, const OrtApiBase *base)
 {
+    enum { PROFILES = 25 };
+    *out = (struct host){0};
     const void *const *table = base->GetApi(ORT_API_OLDEST);
     if (!table)
         return false;
@@ -26,6 +28,9 @@ bool host_read(struct host *out, const OrtApiBase *base)
     ORT_CALLS(X)
     table = out->GetEpApi();
     ORT_EP_CALLS(X)
+    if (version_of(base->GetVersionString()) >= PROFILES) {
+        ORT_EP_CALLS_25(X)
+    }
     table = out->GetModelEditorApi();
     if (table) {
         ORT_EDITOR_CALLS(X)

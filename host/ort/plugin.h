@@ -21,6 +21,7 @@ struct host {
 #define X(place, result, name, arguments) result(*name) arguments;
     ORT_CALLS(X)
     ORT_EP_CALLS(X)
+    ORT_EP_CALLS_25(X)  // of 1.25; else NULL
     ORT_EDITOR_CALLS(X) // NULL where the host cannot write models
 #undef X
     uint32_t version; // of its interface, and the newest that is known here
@@ -111,6 +112,10 @@ OrtStatus *provider_capability(OrtEp *, const OrtGraph *, OrtEpGraphSupportInfo 
 OrtStatus *provider_compile(OrtEp *, const OrtGraph **, const OrtNode **, size_t count,
                             OrtNodeComputeInfo **, OrtNode **);
 void provider_release(OrtEp *, OrtNodeComputeInfo **, size_t count);
+
+// --- profiles ---
+
+OrtStatus *profiler_create(OrtEp *, OrtEpProfilerImpl **out);
 
 // --- compiled programs in models ---
 

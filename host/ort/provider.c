@@ -29,7 +29,8 @@ OrtStatus *provider_create(const struct factory *factory, const OrtSessionOption
                        .GetCapability = provider_capability,
                        .Compile = provider_compile,
                        .ReleaseNodeComputeInfos = provider_release,
-                       .IsConcurrentRunSupported = is_concurrent};
+                       .IsConcurrentRunSupported = is_concurrent,
+                       .CreateProfiler = profiler_create};
     ep->host = h;
     ep->logger = logger;
     ep->name = factory->name;

@@ -204,8 +204,10 @@ static OrtStatus *run_with(const struct fused *f, OrtKernelContext *context,
             HOST_TRY(take_input(f, context, i, &buffers[count], &made[count]));
             count++;
         }
-    const migraphx_status status = migraphx_program_run_buffers(
-        f->has_values ? &results : NULL, f->program, buffers, count, place, &r);
+    migraphx_arguments_t *out = f->has_values ? &results : NULL;
+    migraphx_status status;
+    if (!profiler_run(f, out, buffers, count, place, &r, &status))
+        status = migraphx_program_run_buffers(out, f->program, buffers, count, place, &r);
     if (status != migraphx_status_success && !r.status)
         r.status = host_pass_on(f->host, f->name);
     if (!r.status && f->has_values)

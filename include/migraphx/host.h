@@ -177,6 +177,12 @@ typedef void *(*migraphx_place_callback_t)(void *data, size_t index, migraphx_sh
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_buffers(
     migraphx_arguments_t *out, migraphx_program_t program, const migraphx_buffer *params,
     size_t params_size, migraphx_place_callback_t place, void *data);
+// The same, and tells after every instruction which threads were at it and when
+// (migraphx_program_run_spans).
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_buffers_spans(
+    migraphx_arguments_t *out, migraphx_program_t program, const migraphx_buffer *params,
+    size_t params_size, migraphx_place_callback_t place, void *data,
+    migraphx_span_callback_t callback, void *callback_data);
 
 #ifdef __cplusplus
 }

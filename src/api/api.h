@@ -305,6 +305,11 @@ enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *
 
 // For one run: another one each time, unless the caller has set one.
 uint64_t mgx_api_seed(const struct mgx_api_manner *manner);
+struct mgx_run;
+// A run that tells who worked at what and when; `tell` may be NULL.
+enum mgx_status mgx_api_run_told(const struct mgx_program *p, struct mgx_run *r,
+                                 migraphx_span_callback_t tell, void *data,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
 struct mgx_onnx_options;
 // The options of a call, the defaults for NULL; refuses those that contradict each other.
 enum mgx_status mgx_api_onnx_options(migraphx_onnx_options_t options,

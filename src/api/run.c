@@ -292,6 +292,25 @@ migraphx_status migraphx_program_run_profile(migraphx_arguments_t *out, migraphx
     return mgx_api_leave(run(out, program, params, NULL, &o, &diag), &diag);
 }
 
+enum mgx_status mgx_api_run_told(const struct mgx_program *p, struct mgx_run *r,
+                                 migraphx_span_callback_t tell, void *data, struct mgx_diag *diag)
+{
+    struct observer o = {.tell = tell, .tell_data = data};
+    if (!tell)
+        return run_proved(p, r, diag);
+    struct mgx_span *spans = calloc(SPANS, sizeof *spans);
+    if (!spans)
+        return mgx_fail_memory(diag);
+    o.watch = (struct mgx_watch){.spans = spans, .room = SPANS};
+    struct mgx_watch *outer = mgx_watch_attached(); // of a run that this is a callback of
+    mgx_watch_attach(&o.watch);
+    watch(r, &o);
+    const enum mgx_status status = run_proved(p, r, diag);
+    mgx_watch_attach(outer);
+    free(spans);
+    return status;
+}
+
 migraphx_status migraphx_program_run_spans(migraphx_arguments_t *out, migraphx_program_t program,
                                            migraphx_program_parameters_t params,
                                            migraphx_span_callback_t callback, void *data)

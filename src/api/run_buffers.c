@@ -89,6 +89,8 @@ struct room { // of one run
     struct mgx_tensor *results;
     struct placing placing;
     void **placed;
+    migraphx_span_callback_t tell;
+    void *tell_data;
     int count;     // of results
     void *on_heap; // what they lie in where they are many
     struct few {
@@ -150,9 +152,7 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_prog
                         .placed = room->placed,
                         .seed = mgx_api_seed(&program->manner),
                         .limit_bytes = program->manner.limit_bytes};
-    if (!p->executable)
-        TRY(mgx_api_prove(p, diag));
-    TRY(mgx_program_run(p, &r, diag));
+    TRY(mgx_api_run_told(p, &r, room->tell, room->tell_data, diag));
     if (room->placing.place)
         place_rest(&room->placing, room->results, room->count);
     if (out)
@@ -162,20 +162,51 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_prog
     return MGX_OK;
 }
 
+static migraphx_status run_buffers(migraphx_arguments_t *out, migraphx_program_t program,
+                                   const migraphx_buffer *params, size_t params_size,
+                                   struct room *room)
+{
+    API_DIAG(diag);
+    const enum mgx_status status = run(out, program, params, params_size, room, &diag);
+    free(room->on_heap);
+    return mgx_api_leave(status, &diag);
+}
+
+#define NEED_PARAMS(program, params, size)                                                         \
+    do {                                                                                           \
+        API_NEED(program);                                                                         \
+        if (size)                                                                                  \
+            API_NEED(params);                                                                      \
+        if ((size) > INT32_MAX / 2)                                                                \
+            return mgx_api_bad("%s: %zu parameters are too many", __func__, (size_t)(size));       \
+    } while (0)
+
 migraphx_status migraphx_program_run_buffers(migraphx_arguments_t *out, migraphx_program_t program,
                                              const migraphx_buffer *params, size_t params_size,
                                              migraphx_place_callback_t place, void *data)
 {
-    API_NEED(program);
-    if (params_size)
-        API_NEED(params);
-    if (params_size > INT32_MAX / 2)
-        return mgx_api_bad("%s: %zu parameters are too many", __func__, params_size);
-    API_DIAG(diag);
+    NEED_PARAMS(program, params, params_size);
     struct room room;
+    room.on_heap = NULL;
     room.placing.place = place;
     room.placing.data = data;
-    const enum mgx_status status = run(out, program, params, params_size, &room, &diag);
-    free(room.on_heap);
-    return mgx_api_leave(status, &diag);
+    room.tell = NULL;
+    return run_buffers(out, program, params, params_size, &room);
+}
+
+migraphx_status
+migraphx_program_run_buffers_spans(migraphx_arguments_t *out, migraphx_program_t program,
+                                   const migraphx_buffer *params, size_t params_size,
+                                   migraphx_place_callback_t place, void *data,
+                                   migraphx_span_callback_t callback, void *callback_data)
+{
+    NEED_PARAMS(program, params, params_size);
+    API_NEED(callback);
+    struct room room;
+    room.on_heap = NULL;
+    room.placing.place = place;
+    room.placing.data = data;
+    room.tell = callback;
+    room.tell_data = callback_data;
+    return run_buffers(out, program, params, params_size, &room);
 }

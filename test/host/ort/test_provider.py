@@ -5,6 +5,7 @@ Every session forbids the host's own processor as a way out, and asks the host w
 Results are compared with numpy, or with the host's own processor.
 """
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -327,6 +328,27 @@ except Exception as e:
 """
     done = subprocess.run([sys.executable, "-c", code], input=mlp().SerializeToString(), capture_output=True)
     assert done.returncode == 0 and said in (done.stdout + done.stderr).decode()
+
+
+# --- profiles ---
+
+
+@pytest.mark.skipif(version() < (1, 25), reason="this version of ONNX Runtime does not ask providers for events")
+def test_events_in_the_hosts_profile(tmp_path):
+    o = ort.SessionOptions()
+    o.enable_profiling = True
+    o.profile_file_prefix = str(tmp_path / "profile")
+    o.add_provider_for_devices(device(), {"threads": "1"})
+    s = ort.InferenceSession(mlp().SerializeToString(), o)
+    for _ in range(3):
+        s.run(None, {"x": array(2, 3)})
+    with open(s.end_profiling()) as f:
+        events = json.load(f)
+    ours = [e for e in events if e.get("args", {}).get("provider") == OWN and e["args"].get("op_name") and e["cat"] == "Kernel"]
+    runs = [e for e in events if e["name"] == "model_run"]
+    assert len(runs) == 3 and len(ours) >= 3 and any("MatMul" in e["name"] for e in ours)
+    for e in ours:
+        assert any(r["ts"] - 50 <= e["ts"] <= r["ts"] + r["dur"] + 50 for r in runs)
 
 
 # --- compiled models ---
