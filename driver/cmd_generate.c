@@ -23,7 +23,8 @@ static const char script[] =
     "except ImportError as e:\n"
     "    sys.exit('error: text is made by the Python module migraphx.generate, and %s cannot "
     "import it (%s): install '\n"
-    "             'it there (pip install migraphx[text]) or name its folder in PYTHONPATH; "
+    "             'it there (where its sources are: pip install .[text]) or name its folder in "
+    "PYTHONPATH; "
     "--tokens needs no Python'\n"
     "             % (sys.executable, e))\n"
     "generate.main(sys.argv[1:])\n";

@@ -9,7 +9,7 @@
     print(model.generate([{"role": "user", "content": "Which colours has a rainbow?"}], stream=False))
 
 The folder is one that ONNX Runtime GenAI's builder, Optimum or mobius writes: the model, genai_config.json or config.json,
-tokenizer.json and, for chats, a chat template. Text needs the packages tokenizers and jinja2 (pip install migraphx[text]);
+tokenizer.json and, for chats, a chat template. Text needs the packages tokenizers and jinja2 (pip install tokenizers jinja2);
 lists of tokens need neither. From a shell:
 
     python3 -m migraphx.generate FOLDER --prompt "Once upon a time"
@@ -33,7 +33,7 @@ KEPT = 4                # texts whose caches later prompts may go on from
 
 
 def _missing(package, error):
-    return RuntimeError(f"text needs the package {package} ({error}): pip install migraphx[text], or give tokens")
+    return RuntimeError(f"text needs the package {package} ({error}): pip install {package}, or give tokens")
 
 
 def _read(folder, name):

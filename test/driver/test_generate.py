@@ -70,6 +70,6 @@ def test_text(decoder, tmp_path):
     done = drive(*words, code=1, **place)
     assert "there is no tokenizer.json; give tokens instead of text" in done.stderr
     done = drive(*words, code=1, PATH=place["PATH"], PYTHONPATH=str(tmp_path))
-    assert "pip install migraphx[text]" in done.stderr
+    assert "pip install .[text]" in done.stderr
     done = drive(*words, code=1, PATH=str(tmp_path))
     assert "--tokens needs no Python" in done.stderr
