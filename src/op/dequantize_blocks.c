@@ -8,8 +8,8 @@
 // type, and the middle of the range, 2^(bits - 1), where there are none. The result is {rows,
 // columns} in the scales' type; columns end in the last block.
 //
-// Targets may multiply by the packed numbers and never make the result. accuracy_level 4, as files have
-// it, lets them make bytes of what they multiply by, with a factor for every block.
+// Targets may multiply by the packed numbers and never make the result. accuracy_level 4, as files
+// have it, lets them make bytes of what they multiply by, with a factor for every block.
 #include <assert.h>
 #include <inttypes.h>
 

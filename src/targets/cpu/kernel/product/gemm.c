@@ -463,8 +463,8 @@ static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args 
     return p;
 }
 
-// What a product with blocks wants to know of its rows, in the place of a panel. Bytes are multiplied
-// as many rows at a time: those behind the last one are zero.
+// What a product with blocks wants to know of its rows, in the place of a panel. Bytes are
+// multiplied as many rows at a time: those behind the last one are zero.
 static void set_narrow_rows(const struct part *part, const struct mgx_narrow_kernel *narrow,
                             struct mgx_narrow_args *args)
 {

@@ -22,9 +22,9 @@
 // multiplies fours of bytes at once (VNNI), a whole number is two bytes (narrow_whole.h): half the
 // instructions again. Rows with infinities or NaN are left as they are.
 //
-// Such a machine multiplies many rows so as well, which saves the unpacking and takes half the time of
-// floats. Where `bytes` allows it too, many rows become bytes alone: half of that time again, and an
-// error of at most 2^-8 of the largest value of a block for each of its values.
+// Such a machine multiplies many rows so as well, which saves the unpacking and takes half the time
+// of floats. Where `bytes` allows it too, many rows become bytes alone: half of that time again,
+// and an error of at most 2^-8 of the largest value of a block for each of its values.
 #pragma once
 
 #include <assert.h>
@@ -82,8 +82,9 @@ struct mgx_narrow_kernel {
     int (*many)(const struct mgx_narrow *form);
     // out[b] = sum of a over block b.
     void (*sums)(const float *a, int64_t depth, int64_t block, float *out);
-    // mgx_narrow_whole, as this kernel multiplies it; or as bytes, where it has a `many` for them. Rows
-    // of `many` lie together then, a word and two sums of each side by side: this row's are the first.
+    // mgx_narrow_whole, as this kernel multiplies it; or as bytes, where it has a `many` for them.
+    // Rows of `many` lie together then, a word and two sums of each side by side: this row's are
+    // the first.
     bool (*whole)(const struct mgx_narrow *form, const float *a, bool bytes, int32_t *pairs,
                   float *sums);
     // Floats of k .. k + depth of one panel; k is a multiple of 4.

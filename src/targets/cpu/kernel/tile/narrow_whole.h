@@ -7,11 +7,11 @@
 //     of a word's numbers q[0], q[1], ... with `shift` numbers in a byte:
 //     fours of high and of low of q[0], q[shift], ...; then of q[1], q[1 + shift], ...
 //
-// Many rows as bytes have their fours in the same order, those of MANY rows side by side. So have they
-// what they are summed up to by blocks, less than zero, as a word, and their factors.
+// Many rows as bytes have their fours in the same order, those of MANY rows side by side. So have
+// they what they are summed up to by blocks, less than zero, as a word, and their factors.
 //
-// Pairs and fours of high and low take 32 bytes for 16 numbers. A row of 768 takes a twentieth of the time that it takes in C,
-// which every task of a product pays anew.
+// Pairs and fours of high and low take 32 bytes for 16 numbers. A row of 768 takes a twentieth of
+// the time that it takes in C, which every task of a product pays anew.
 #pragma once
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
