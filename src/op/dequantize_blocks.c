@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "base/half.h"
 #include "base/size.h"
 #include "op/rule/rule.h"
 
@@ -104,6 +105,84 @@ static void put_block(int bits, const uint8_t *x, int64_t stride, double zero, d
     }
 }
 
+static bool is_byte(double zero)
+{
+    return zero >= 0 && zero < 256 && zero == (double)(int)zero;
+}
+
+// The same of bytes whose zero point is one, to halves: a float holds the products, of nine bits and the
+// eleven of a half, exactly, and is rounded once.
+static void put_bytes(const uint8_t *x, double zero, double scale, uint16_t *to, int64_t count)
+{
+    enum { STEP = 64 };
+    float values[STEP];
+    for (int64_t i = 0; i < count; i += STEP) {
+        const int64_t n = mgx_min_i64(STEP, count - i);
+        for (int64_t k = 0; k < n; k++)
+            values[k] = ((float)x[i + k] - (float)zero) * (float)scale;
+        mgx_half_from_floats(values, n, to + i);
+    }
+}
+
+// The same of few bits into a row that is contiguous: a block has sixteen values at most, which are
+// looked up, `per` of them in a byte.
+static inline void look_up_16(int bits, const uint8_t *x, const uint16_t *value, uint16_t *to,
+                              int64_t count)
+{
+    const int per = 8 / bits, mask = (1 << bits) - 1;
+    for (int64_t i = 0; i < count; i += per)
+        for (int e = 0; e < per && i + e < count; e++)
+            to[i + e] = value[x[i / per] >> (e * bits) & mask];
+}
+
+static inline void look_up_32(int bits, const uint8_t *x, const uint32_t *value, uint32_t *to,
+                              int64_t count)
+{
+    const int per = 8 / bits, mask = (1 << bits) - 1;
+    for (int64_t i = 0; i < count; i += per)
+        for (int e = 0; e < per && i + e < count; e++)
+            to[i + e] = value[x[i / per] >> (e * bits) & mask];
+}
+
+static void put_few(int bits, const uint8_t *x, double zero, double scale,
+                    const struct mgx_tensor *y, int64_t to, int64_t count)
+{
+    enum { MOST = 16 };
+    static const uint8_t numbers[MOST] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    uint32_t wide[MOST];
+    uint16_t narrow[MOST];
+    const bool floats = y->shape.type == MGX_FLOAT;
+    assert(bits <= 4 && (floats || mgx_type_size(y->shape.type) == sizeof *narrow));
+    if (y->shape.type == MGX_HALF && is_byte(zero))
+        put_bytes(numbers, zero, scale, narrow, 1 << bits);
+    else
+        for (int q = 0; q < 1 << bits; q++)
+            mgx_store_double(y->shape.type, floats ? (void *)wide : (void *)narrow, q,
+                             ((double)q - zero) * scale);
+    if (floats && bits == 4)
+        look_up_32(4, x, wide, (uint32_t *)y->data + to, count);
+    else if (floats)
+        look_up_32(2, x, wide, (uint32_t *)y->data + to, count);
+    else if (bits == 4)
+        look_up_16(4, x, narrow, (uint16_t *)y->data + to, count);
+    else
+        look_up_16(2, x, narrow, (uint16_t *)y->data + to, count);
+}
+
+// How the numbers lie decides: those of weights lie so.
+static void put(int bits, const uint8_t *x, int64_t stride, double zero, double scale,
+                const struct mgx_tensor *y, int64_t to, int64_t count)
+{
+    const enum mgx_type type = y->shape.type;
+    const bool lines = stride == 1 && y->shape.strides[1] == 1;
+    if (lines && bits < 8 && (type == MGX_FLOAT || type == MGX_HALF || type == MGX_BF16))
+        put_few(bits, x, zero, scale, y, to, count);
+    else if (lines && type == MGX_HALF && is_byte(zero))
+        put_bytes(x, zero, scale, (uint16_t *)y->data + to, count);
+    else
+        put_block(bits, x, stride, zero, scale, y, to, count);
+}
+
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct dequantize_blocks *a = c->attr;
@@ -115,8 +194,8 @@ static enum mgx_status compute(struct mgx_compute_call *c)
             const double scale = at(c->in[1], r, b);
             const double zero = c->in_count == 3 ? at(c->in[2], r, b) : (double)middle;
             const int64_t begin = b * block, end = mgx_min_i64(a->columns, begin + block);
-            put_block((int)a->bits, bytes + r * x->strides[0] + b * x->strides[1], x->strides[2],
-                      zero, scale, c->out, r * y->strides[0] + begin * y->strides[1], end - begin);
+            put((int)a->bits, bytes + r * x->strides[0] + b * x->strides[1], x->strides[2], zero,
+                scale, c->out, r * y->strides[0] + begin * y->strides[1], end - begin);
         }
     return MGX_OK;
 }

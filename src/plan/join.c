@@ -63,7 +63,7 @@ static enum mgx_status make_literal(struct mgx_ins *ins, struct mgx_diag *diag)
 {
     struct mgx_tensor whole = {0};
     TRY(mgx_tensor_create(&whole, &ins->shape, diag));
-    mgx_plan_join_write(ins, &whole);
+    mgx_plan_join_write(NULL, ins, &whole);
     struct mgx_ins *literal = mgx_add_literal(ins->owner, &whole);
     if (literal)
         mgx_replace(ins, literal);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/size.h"
 #include "op/op.h"
 
 static struct mgx_plan_join *find(const struct mgx_plan_store *store, const void *data)
@@ -75,27 +76,62 @@ static bool lie_alike(const struct mgx_shape *a, const struct mgx_shape *b)
     return mgx_shape_space(a) == mgx_shape_elements(a);
 }
 
-// Weights of blocks, by their operator, which needs no scratch.
-static void dequantize(const struct mgx_ins *ins, const struct mgx_tensor *to)
+// Rows of weights of blocks, by their operator, which needs no scratch.
+enum { BLOCK_INPUTS = 3 };
+
+struct rows {
+    const struct mgx_ins *ins;
+    const struct mgx_tensor *to;
+    int tasks;
+};
+
+static struct mgx_tensor rows_of(const struct mgx_tensor *t, int64_t first, int64_t count)
 {
-    const struct mgx_tensor *in[3];
-    struct mgx_tensor out = *to;
-    assert(ins->in_count <= (int)(sizeof in / sizeof *in));
+    struct mgx_shape s = t->shape;
+    s.lens[0] = count;
+    return mgx_tensor_borrow(&s, (unsigned char *)t->data +
+                                     first * t->shape.strides[0] * (int64_t)mgx_type_size(s.type));
+}
+
+static void dequantize_rows(void *user, int task, int thread)
+{
+    const struct rows *r = user;
+    const struct mgx_ins *ins = r->ins;
+    const int64_t rows = r->to->shape.lens[0], first = mgx_part_begin(rows, task, r->tasks);
+    const int64_t count = mgx_part_begin(rows, task + 1, r->tasks) - first;
+    struct mgx_tensor in[BLOCK_INPUTS], out = rows_of(r->to, first, count);
+    const struct mgx_tensor *list[BLOCK_INPUTS];
     struct mgx_diag diag = {0};
-    for (int i = 0; i < ins->in_count; i++)
-        in[i] = ins->in[i]->literal;
+    (void)thread;
+    for (int i = 0; i < ins->in_count; i++) {
+        in[i] = rows_of(ins->in[i]->literal, first, count);
+        list[i] = &in[i];
+    }
     struct mgx_compute_call call = {.op = ins->op,
                                     .attr = ins->attr,
-                                    .in = in,
+                                    .in = list,
                                     .in_count = ins->in_count,
                                     .out = &out,
-                                    .out_shape = &to->shape,
+                                    .out_shape = &out.shape,
                                     .diag = &diag};
     const enum mgx_status status = ins->op->compute(&call);
     assert(status == MGX_OK);
     (void)status;
+}
+
+static void dequantize(const struct mgx_plan_machine *machine, const struct mgx_ins *ins,
+                       const struct mgx_tensor *to)
+{
+    enum { FEW = 1 << 16 };
+    const bool alone = !machine || mgx_shape_elements(&to->shape) < FEW;
+    struct rows r = {.ins = ins, .to = to, .tasks = alone ? 1 : 4 * machine->threads};
+    assert(ins->in_count <= BLOCK_INPUTS);
+    if (alone)
+        dequantize_rows(&r, 0, 0);
+    else
+        mgx_plan_spread(machine, r.tasks, dequantize_rows, &r);
     for (int i = 0; i < ins->in_count; i++)
-        forget(in[i]);
+        forget(ins->in[i]->literal);
 }
 
 static void write_piece(const struct mgx_ins *piece, const struct mgx_tensor *to)
@@ -114,10 +150,11 @@ static void write_piece(const struct mgx_ins *piece, const struct mgx_tensor *to
     forget(from);
 }
 
-void mgx_plan_join_write(const struct mgx_ins *ins, const struct mgx_tensor *to)
+void mgx_plan_join_write(const struct mgx_plan_machine *machine, const struct mgx_ins *ins,
+                         const struct mgx_tensor *to)
 {
     if (ins->op == &mgx_op_dequantize_blocks)
-        dequantize(ins, to);
+        dequantize(machine, ins, to);
     else if (ins->op != &mgx_op_concat)
         write_piece(ins, to);
     if (ins->op != &mgx_op_concat)
@@ -145,7 +182,7 @@ void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool kee
     if (j->full)
         return;
     const struct mgx_tensor whole = mgx_tensor_borrow(&j->shape, j->data);
-    mgx_plan_join_write(j->ins, &whole);
+    mgx_plan_join_write(store->machine, j->ins, &whole);
     j->full = true;
 }
 
