@@ -45,6 +45,6 @@ struct mgx_plan_join {
 };
 
 enum { MGX_PLAN_BEHIND = 4096 }; // kernels may read a vector beyond the end
-// Writes all pieces where they belong, in `to`'s order of memory, by the machine's threads if there is one.
+// Writes all pieces where they belong, in `to`'s order of memory, by the machine's threads, if any.
 void mgx_plan_join_write(const struct mgx_plan_machine *machine, const struct mgx_ins *ins,
                          const struct mgx_tensor *to);

@@ -48,12 +48,24 @@ SIMD vwords add_pairs(vwords sum, vwords x, int32_t pair) // sum + low * low + h
 {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(x, _mm512_set1_epi32(pair)));
 }
-#if defined(__AVX512VNNI__)
 SIMD vwords take_fours(vwords x, int shift, int bits) // of the bytes of words
 {
     x = shift ? _mm512_srli_epi16(x, (unsigned)shift) : x;
     return bits < 8 ? _mm512_and_si512(x, _mm512_set1_epi8((char)((1 << bits) - 1))) : x;
 }
+SIMD vwords spread_bytes(const char *p) // to words
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+SIMD vwords times_word(vwords x, int32_t low) // of 16 bits
+{
+    return _mm512_madd_epi16(x, _mm512_set1_epi32(low));
+}
+SIMD vwords same_words(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
+#if defined(__AVX512VNNI__)
 SIMD vwords add_fours(vwords sum, vwords x, int32_t four) // sum + byte * byte + ...
 {
     return _mm512_dpbusd_epi32(sum, x, _mm512_set1_epi32(four));
@@ -62,17 +74,14 @@ SIMD vwords join_bytes(vwords high, vwords low)
 {
     return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
 }
-SIMD vwords spread_bytes(const char *p) // to words
+#else
+SIMD vwords add_twos(vwords sum, vwords x, int32_t four) // halves + byte * byte + byte * byte
 {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm512_add_epi16(sum, _mm512_maddubs_epi16(x, _mm512_set1_epi32(four)));
 }
-SIMD vwords times_word(vwords x, int32_t low) // of 16 bits
+SIMD vwords add_halves(vwords sum, vwords x) // sum + both halves
 {
-    return _mm512_dpwssd_epi32(_mm512_setzero_si512(), x, _mm512_set1_epi32(low));
-}
-SIMD vwords same_words(int32_t x)
-{
-    return _mm512_set1_epi32(x);
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(x, _mm512_set1_epi16(1)));
 }
 #endif
 SIMD vwords no_words(void)
@@ -118,12 +127,24 @@ SIMD vwords add_pairs(vwords sum, vwords x, int32_t pair)
 {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(x, _mm256_set1_epi32(pair)));
 }
-#if defined(__AVXVNNI__)
 SIMD vwords take_fours(vwords x, int shift, int bits)
 {
     x = shift ? _mm256_srli_epi16(x, shift) : x;
     return bits < 8 ? _mm256_and_si256(x, _mm256_set1_epi8((char)((1 << bits) - 1))) : x;
 }
+SIMD vwords spread_bytes(const char *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+SIMD vwords times_word(vwords x, int32_t low)
+{
+    return _mm256_madd_epi16(x, _mm256_set1_epi32(low));
+}
+SIMD vwords same_words(int32_t x)
+{
+    return _mm256_set1_epi32(x);
+}
+#if defined(__AVXVNNI__)
 SIMD vwords add_fours(vwords sum, vwords x, int32_t four)
 {
     return _mm256_dpbusd_avx_epi32(sum, x, _mm256_set1_epi32(four));
@@ -132,17 +153,14 @@ SIMD vwords join_bytes(vwords high, vwords low)
 {
     return _mm256_add_epi32(_mm256_slli_epi32(high, 8), low);
 }
-SIMD vwords spread_bytes(const char *p)
+#else
+SIMD vwords add_twos(vwords sum, vwords x, int32_t four)
 {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(x, _mm256_set1_epi32(four)));
 }
-SIMD vwords times_word(vwords x, int32_t low)
+SIMD vwords add_halves(vwords sum, vwords x)
 {
-    return _mm256_dpwssd_avx_epi32(_mm256_setzero_si256(), x, _mm256_set1_epi32(low));
-}
-SIMD vwords same_words(int32_t x)
-{
-    return _mm256_set1_epi32(x);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(x, _mm256_set1_epi16(1)));
 }
 #endif
 SIMD vwords no_words(void)
@@ -395,8 +413,6 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
     }
 }
 
-// The same with A in whole numbers of two bytes each, four of which are multiplied at once ...
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 SIMD void load_panels(struct shape s, const struct mgx_narrow_args *x, const char *q, vwords *w)
 {
     UNROLL
@@ -404,6 +420,8 @@ SIMD void load_panels(struct shape s, const struct mgx_narrow_args *x, const cha
         w[v] = load_words(q + v / s.nv * x->panel_bytes + v % s.nv * VL * 4);
 }
 
+// The same with A in whole numbers of two bytes each, four of which are multiplied at once ...
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahead, const char *q,
                     const int32_t *fours, int64_t groups, vwords c[SUMS])
 {
@@ -434,31 +452,6 @@ SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahe
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         c[i] = join_bytes(high[i], c[i]);
-}
-
-// What `groups` words of B add to sums that have begun, of rows whose bytes lie together.
-SIMD void add_bytes(struct shape s, const struct mgx_narrow_args *x, const char *q,
-                    const int32_t *fours, int64_t groups, vwords c[SUMS])
-{
-    const int per = 8 / s.bits, row = s.nv * VL * 4;
-    assert(groups > 0);
-    do {
-        vwords w[2], y[2];
-        load_panels(s, x, q, w);
-        UNROLL
-        for (int i = 0; i < per; i++) {
-            UNROLL
-            for (int v = 0; v < s.nv; v++)
-                y[v] = take_fours(w[v], i * s.bits, s.bits);
-            UNROLL
-            for (int at = 0; at < sums_of(s); at++) {
-                c[at] = add_fours(c[at], y[at % s.nv], fours[i * s.rows + at / s.nv]);
-                IN_REGISTER(c[at]);
-            }
-        }
-        q += row;
-        fours += per * s.rows;
-    } while (--groups);
 }
 #else
 // ... or of 16 bits, of which a pair is.
@@ -492,7 +485,67 @@ SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahe
 }
 #endif
 
+#if defined(__AVX2__) && defined(__FMA__)
+// What `groups` words of B add to sums that have begun, of rows whose bytes lie together.
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+SIMD void add_bytes(struct shape s, const struct mgx_narrow_args *x, const char *q,
+                    const int32_t *fours, int64_t groups, vwords c[SUMS])
+{
+    const int per = 8 / s.bits, row = s.nv * VL * 4;
+    assert(groups > 0);
+    do {
+        vwords w[2], y[2];
+        load_panels(s, x, q, w);
+        UNROLL
+        for (int i = 0; i < per; i++) {
+            UNROLL
+            for (int v = 0; v < s.nv; v++)
+                y[v] = take_fours(w[v], i * s.bits, s.bits);
+            UNROLL
+            for (int at = 0; at < sums_of(s); at++) {
+                c[at] = add_fours(c[at], y[at % s.nv], fours[i * s.rows + at / s.nv]);
+                IN_REGISTER(c[at]);
+            }
+        }
+        q += row;
+        fours += per * s.rows;
+    } while (--groups);
+}
+#else
+// 16 bits hold the products of TOGETHER words, whose numbers are 4 bits at most.
+SIMD void add_bytes(struct shape s, const struct mgx_narrow_args *x, const char *q,
+                    const int32_t *fours, int64_t groups, vwords c[SUMS])
+{
+    enum { TOGETHER = 4 };
+    const int per = 8 / s.bits, row = s.nv * VL * 4;
+    for (; groups > 0; groups -= TOGETHER) {
+        vwords w[2], y[2], halves[SUMS];
+        UNROLL
+        for (int at = 0; at < sums_of(s); at++)
+            halves[at] = no_words();
+        for (int64_t g = 0; g < mgx_min_i64(groups, TOGETHER); g++) {
+            load_panels(s, x, q, w);
+            UNROLL
+            for (int i = 0; i < per; i++) {
+                UNROLL
+                for (int v = 0; v < s.nv; v++)
+                    y[v] = take_fours(w[v], i * s.bits, s.bits);
+                UNROLL
+                for (int at = 0; at < sums_of(s); at++) {
+                    halves[at] = add_twos(halves[at], y[at % s.nv], fours[i * s.rows + at / s.nv]);
+                    IN_REGISTER(halves[at]);
+                }
+            }
+            q += row;
+            fours += per * s.rows;
+        }
+        UNROLL
+        for (int at = 0; at < sums_of(s); at++)
+            c[at] = add_halves(c[at], halves[at]);
+    }
+}
+#endif
+
 // The same of bytes of A, whose sums begin with what the zero points take off.
 SIMD void sum_bytes(struct shape s, const struct mgx_narrow_args *x, vf total[SUMS])
 {
@@ -627,7 +680,7 @@ SIMD void multiply(struct shape s, enum way way, const struct mgx_narrow_args *x
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         total[i] = vf_zero();
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#if defined(__AVX2__) && defined(__FMA__)
     if (s.bytes)
         sum_bytes(s, x, total);
     else
@@ -677,34 +730,42 @@ SHAPE(one_two, 1, 2, 2)
 #endif
 
 // Many rows as bytes: of the last ones some are not there.
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#if defined(__AVX2__) && defined(__FMA__)
 #define BYTES(name, nv, bits)                                                                      \
     static void name##_##bits(const struct mgx_narrow_args *x, int rows)                           \
     {                                                                                              \
         multiply((struct shape){MANY, 1, nv, MGX_NARROW_BLOCKS, bits, true}, WHOLE_##bits, x,      \
                  rows);                                                                            \
     }
-#define BYTES_OF(name, nv)                                                                         \
-    BYTES(name, nv, 8)                                                                             \
-    BYTES(name, nv, 4)                                                                             \
-    BYTES(name, nv, 2)                                                                             \
-    static void (*const name[])(const struct mgx_narrow_args *, int) = {name##_8, name##_4,        \
-                                                                        name##_2};
-
-BYTES_OF(bytes_wide, 2)
-BYTES_OF(bytes_narrow, 1)
+BYTES(bytes_wide, 2, 4)
+BYTES(bytes_wide, 2, 2)
+BYTES(bytes_narrow, 1, 4)
+BYTES(bytes_narrow, 1, 2)
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+enum { BYTES_TIMES = 8, WHOLE_MANY = VL == 16 ? MGX_NARROW_ROWS : 0 }; // most bits; rows of 15 bits
+BYTES(bytes_wide, 2, 8)
+BYTES(bytes_narrow, 1, 8)
+#else
+enum { BYTES_TIMES = 4, WHOLE_MANY = 0 };
+#define bytes_wide_8 NULL
+#define bytes_narrow_8 NULL
+#endif
+typedef void (*bytes_fn)(const struct mgx_narrow_args *x, int rows);
 
 static void product_of_bytes(const struct mgx_narrow_args *x, int rows)
 {
-    assert(rows >= 1 && rows <= MANY);
+    static const bytes_fn wide_of[] = {bytes_wide_8, bytes_wide_4, bytes_wide_2};
+    static const bytes_fn narrow_of[] = {bytes_narrow_8, bytes_narrow_4, bytes_narrow_2};
     const int bits = x->form->bits == 8 ? 0 : x->form->bits == 4 ? 1 : 2;
-    (x->width == 2 * VL ? bytes_wide : bytes_narrow)[bits](x, rows);
+    assert(rows >= 1 && rows <= MANY && x->form->bits <= BYTES_TIMES);
+    (x->width == 2 * VL ? wide_of : narrow_of)[bits](x, rows);
 }
 
 static int many_of(const struct mgx_narrow *form)
 {
-    const bool whole = form->kind == MGX_NARROW_BLOCKS && form->fast;
-    return !whole ? 0 : form->bytes ? MANY : VL == 16 ? MGX_NARROW_ROWS : 0;
+    if (form->kind != MGX_NARROW_BLOCKS || !form->fast)
+        return 0;
+    return form->bytes && form->bits <= BYTES_TIMES ? MANY : WHOLE_MANY;
 }
 #else
 static void product_of_bytes(const struct mgx_narrow_args *x, int rows)

@@ -32,22 +32,6 @@ static void put_whole(__m256i v, int bits, void *to)
     _mm_storeu_si128((__m128i *)to, _mm_unpacklo_epi32(h, l));
     _mm_storeu_si128((__m128i *)to + 1, _mm_unpackhi_epi32(h, l));
 }
-
-enum { MANY = VL == 16 ? MGX_NARROW_MANY : MGX_NARROW_MANY / 2 }; // rows whose bytes lie together
-
-// `words` of 16 numbers that are bytes, at every MANYth place.
-static void put_bytes(__m256i v, int bits, int words, int32_t *to)
-{
-    __m128i x = _mm_packs_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    const __m128i two = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
-    const __m128i four = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    int32_t part[4];
-    if (bits < 8)
-        x = _mm_shuffle_epi8(x, bits == 4 ? two : four);
-    _mm_storeu_si128((__m128i *)(void *)part, x);
-    for (int i = 0; i < words; i++)
-        to[i * MANY] = part[i];
-}
 #else
 enum { MOST_WHOLE = 32767 };
 
@@ -65,6 +49,22 @@ static void put_whole(__m256i v, int bits, void *to)
     _mm256_storeu_si256((__m256i *)to, v);
 }
 #endif
+
+enum { MANY = VL == 16 ? MGX_NARROW_MANY : MGX_NARROW_MANY / 2 }; // rows whose bytes lie together
+
+// `words` of 16 numbers that are bytes, at every MANYth place.
+static void put_bytes(__m256i v, int bits, int words, int32_t *to)
+{
+    __m128i x = _mm_packs_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    const __m128i two = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+    const __m128i four = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    int32_t part[4];
+    if (bits < 8)
+        x = _mm_shuffle_epi8(x, bits == 4 ? two : four);
+    _mm_storeu_si128((__m128i *)(void *)part, x);
+    for (int i = 0; i < words; i++)
+        to[i * MANY] = part[i];
+}
 
 // 16 numbers times `up`, of which `count` are there, to the nearest whole ones.
 SIMD __m256i whole_of(const float *a, int64_t count, vf up)
@@ -127,7 +127,6 @@ SIMD int whole_block(int bits, const float *a, int64_t count, float up, char *to
     return sum_words(sum);
 }
 
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 SIMD int byte_block(int bits, const float *a, int64_t count, float up, int32_t *to)
 {
     const __m256i ones = _mm256_set1_epi16(1);
@@ -139,16 +138,6 @@ SIMD int byte_block(int bits, const float *a, int64_t count, float up, int32_t *
     }
     return sum_words(sum);
 }
-#else
-enum { MANY = 1 };
-
-SIMD int byte_block(int bits, const float *a, int64_t count, float up, int32_t *to)
-{
-    (void)bits, (void)a, (void)count, (void)up, (void)to;
-    assert(false);
-    return 0;
-}
-#endif
 
 static bool whole_row(const struct mgx_narrow *form, const float *a, bool bytes, int32_t *pairs,
                       float *sums)
