@@ -100,7 +100,14 @@ static const char helpers[] =
     "    return negative ? -y : y;\n"
     "}\n"
     "PW_FN pw_real pw_sodd(i64 x) { return pw_odd(x < 0 ? 0 - (u64)x : (u64)x, x < 0); }\n"
-    "PW_FN pw_real pw_uodd(u64 x) { return pw_odd(x, 0); }\n" TRUNCATIONS(real);
+    "PW_FN pw_real pw_uodd(u64 x) { return pw_odd(x, 0); }\n"
+    "#if !defined(PW_QUANTIZES)\n"
+    "PW_FN pw_real pw_quantized(pw_real q, pw_real zero, pw_real low, pw_real high)\n"
+    "{\n"
+    "    q = rint(q) + zero;\n"
+    "    return q > low ? q < high ? q : high : low;\n"
+    "}\n"
+    "#endif\n" TRUNCATIONS(real);
 
 // Only where doubles are asked for: there are cards without them.
 static const char double_helpers[] = "typedef double pw_double;\n" TRUNCATIONS(double);
@@ -344,10 +351,86 @@ static void put_call(const struct function *f, const struct mgx_ins *ins, enum k
     mgx_str_put(out, ")");
 }
 
+// --- quantizing: of floats, to integers of 16 bits and less ---
+
+static bool is_quantizing(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_quantizelinear || ins->op == &mgx_op_dequantizelinear;
+}
+
+static void put_as_real(const struct function *f, const struct mgx_ins *ins)
+{
+    mgx_str_put(f->s->out, "(pw_real)(");
+    put_name(f, ins);
+    mgx_str_put(f->s->out, ")");
+}
+
+static bool is_zero(const struct mgx_ins *ins)
+{
+    return ins->literal && mgx_load_double(ins->shape.type, ins->literal->data, 0) == 0;
+}
+
+// x / 1 is x.
+static void put_quantized(const struct function *f, const struct mgx_ins *ins)
+{
+    struct mgx_str *out = f->s->out;
+    const enum mgx_type type = ins->shape.type;
+    const struct mgx_ins *scale = ins->in[1];
+    const bool one =
+        scale->literal && mgx_load_double(scale->shape.type, scale->literal->data, 0) == 1;
+    mgx_str_printf(out, "(%s)pw_quantized((float)(", kind_type[kind_of(type)]);
+    put_as_real(f, ins->in[0]);
+    mgx_str_put(out, one ? "" : " / ");
+    if (!one)
+        put_as_real(f, scale);
+    mgx_str_put(out, "), ");
+    if (ins->in_count == 3)
+        put_as_real(f, ins->in[2]);
+    else
+        mgx_str_put(out, "0");
+    mgx_str_printf(out, ", %d, %d)", (int)mgx_type_lowest(type), (int)mgx_type_highest(type));
+}
+
+static void put_dequantized(const struct function *f, const struct mgx_ins *ins)
+{
+    struct mgx_str *out = f->s->out;
+    const bool shifts = ins->in_count == 3 && !is_zero(ins->in[2]);
+    mgx_str_put(out, shifts ? "(float)((" : "(float)(");
+    put_as_real(f, ins->in[0]);
+    if (shifts) {
+        mgx_str_put(out, " - ");
+        put_as_real(f, ins->in[2]);
+        mgx_str_put(out, ")");
+    }
+    mgx_str_put(out, " * ");
+    put_as_real(f, ins->in[1]);
+    mgx_str_put(out, ")");
+}
+
+static enum mgx_status check_quantizing(const struct mgx_ins *ins, struct mgx_diag *diag)
+{
+    const bool to = ins->op == &mgx_op_quantizelinear;
+    const enum mgx_type narrow = to ? ins->shape.type : ins->in[0]->shape.type;
+    const enum mgx_type wide = to ? ins->in[0]->shape.type : ins->shape.type;
+    const bool fits = mgx_type_bits(narrow) <= (to ? 16 : 32);
+    if (!mgx_type_is_integral(narrow) || narrow == MGX_BOOL || !fits || wide != MGX_FLOAT ||
+        ins->in[1]->shape.type != MGX_FLOAT)
+        return mgx_fail(diag, MGX_UNSUPPORTED, "%s: no source text for %s and %s", ins->op->name,
+                        mgx_type_name(wide), mgx_type_name(narrow));
+    return MGX_OK;
+}
+
 static void put_value(const struct function *f, const struct mgx_ins *ins)
 {
     struct mgx_str *out = f->s->out;
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
+    if (is_quantizing(ins)) {
+        if (ins->op == &mgx_op_quantizelinear)
+            put_quantized(f, ins);
+        else
+            put_dequantized(f, ins);
+        return;
+    }
     if (ins->op == &mgx_op_where) { // moves values: nothing to round
         put_name(f, ins->in[0]);
         mgx_str_put(out, " != 0 ? ");
@@ -373,7 +456,9 @@ static void put_value(const struct function *f, const struct mgx_ins *ins)
 static enum mgx_status check(const struct mgx_ins *ins, struct mgx_diag *diag)
 {
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
-    if (!row && ins->op != &mgx_op_convert && ins->op != &mgx_op_identity)
+    if (is_quantizing(ins))
+        TRY(check_quantizing(ins, diag));
+    else if (!row && ins->op != &mgx_op_convert && ins->op != &mgx_op_identity)
         return mgx_fail(diag, MGX_UNSUPPORTED, "%s has no source text", ins->op->name);
     for (int i = -1; i < ins->in_count; i++) {
         const enum mgx_type type = i < 0 ? ins->shape.type : ins->in[i]->shape.type;

@@ -19,6 +19,9 @@
 //     pw_e4m3fn(x), pw_e4m3fnuz(x), pw_e5m2(x), pw_e5m2fnuz(x), pw_e2m1(x), pw_e8m0(x)
 //                           likewise
 //
+// It may define PW_QUANTIZES and, before the text, pw_quantized(q, zero, low, high): q rounded to
+// the nearest integer, ties to even, and zero added, between low and high; low where q is no number.
+//
 // Values of float and of narrower floats are pw_real, doubles double, bool and signed integers i64,
 // other integers u64; loading and storing is the kernel's own affair (mgx_source_type names the
 // type). After every operator the value is rounded to its declared type, as without fusion.

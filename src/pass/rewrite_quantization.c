@@ -13,6 +13,9 @@
 // operators too: with f = 2^k + 1 and k the bits that go, q f - (q f - q) is q without them. z may
 // be absent.
 //
+// A target that multiplies bytes keeps what its kernels take: products of bytes without zero points,
+// and what quantizes and dequantizes floats of 32 bits and bytes, or sums of 32 bits.
+//
 // The GPU target runs it; others when a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
@@ -63,13 +66,32 @@ static struct mgx_ins *round_to(struct mgx_ins *at, struct mgx_ins *q, enum mgx_
     return mgx_emit_binary(at, &mgx_op_sub, high, mgx_emit_binary(at, &mgx_op_sub, high, q));
 }
 
+// What a target that multiplies bytes has kernels for.
+static bool is_kept(const struct mgx_rewriter *r, const struct mgx_ins *ins, enum mgx_type narrow,
+                    enum mgx_type wide)
+{
+    const bool byte = narrow == MGX_INT8 || narrow == MGX_UINT8 ||
+                      (narrow == MGX_INT32 && ins->op == &mgx_op_dequantizelinear);
+    return r->call->options->multiplies_bytes && byte && wide == MGX_FLOAT &&
+           ins->in[1]->shape.type == MGX_FLOAT;
+}
+
+static bool is_bare(const struct mgx_rewriter *r, const struct mgx_ins *ins)
+{
+    bool bare = r->call->options->multiplies_bytes && ins->in_count == 2;
+    for (int i = 0; i < 2; i++)
+        bare = bare && (ins->in[i]->shape.type == MGX_INT8 || ins->in[i]->shape.type == MGX_UINT8);
+    return bare;
+}
+
 static struct mgx_ins *quantize(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
     struct mgx_ins *x = ins->in[0], *scale = ins->in[1];
     const enum mgx_type to = ins->shape.type, type = work_type(x->shape.type);
-    (void)r, (void)m;
-    if (!is_narrow(to) || !is_scale(x->shape.type) || work_type(scale->shape.type) != type)
+    (void)m;
+    if (is_kept(r, ins, to, x->shape.type) || !is_narrow(to) || !is_scale(x->shape.type) ||
+        work_type(scale->shape.type) != type)
         return NULL;
     struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_div, mgx_emit_convert(ins, x, type),
                                         mgx_emit_convert(ins, scale, type));
@@ -89,8 +111,9 @@ static struct mgx_ins *dequantize(struct mgx_rewriter *r, struct mgx_ins *ins,
 {
     struct mgx_ins *scale = ins->in[1];
     const enum mgx_type type = work_type(scale->shape.type);
-    (void)r, (void)m;
-    if (!is_narrow(ins->in[0]->shape.type) || !is_scale(scale->shape.type))
+    (void)m;
+    if (is_kept(r, ins, ins->in[0]->shape.type, ins->shape.type) ||
+        !is_narrow(ins->in[0]->shape.type) || !is_scale(scale->shape.type))
         return NULL;
     struct mgx_ins *y = mgx_emit_convert(ins, ins->in[0], type);
     if (ins->in_count == 3)
@@ -107,18 +130,40 @@ static struct mgx_ins *widen(struct mgx_ins *ins, int input, int axis)
 
 static struct mgx_ins *dot(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
+    (void)m;
+    if (is_bare(r, ins))
+        return NULL;
     struct mgx_ins *a = widen(ins, 0, 0), *b = widen(ins, 1, ins->shape.rank - 1);
-    (void)r, (void)m;
     return mgx_emit_before(ins, &mgx_op_dot, NULL, MGX_IN(a, b));
 }
 
 static struct mgx_ins *convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
                                    const struct mgx_match *m)
 {
+    (void)m;
+    if (is_bare(r, ins))
+        return NULL;
     struct mgx_ins *x = widen(ins, 0, 1), *w = widen(ins, 1, 0);
-    (void)r, (void)m;
     return mgx_insert(ins->owner, ins, &mgx_op_convolution, ins->attr, // the same attributes
                       (struct mgx_ins *[]){x, w}, 2, NULL, 0);
+}
+
+// In floats, which hold sums of up to 24 bits: kernels have no other transposed ones. The weights of
+// several groups have the channels of one of them in axis 1, so those keep their form.
+static struct mgx_ins *backwards(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                 const struct mgx_match *m)
+{
+    (void)m;
+    if (!r->call->options->multiplies_bytes)
+        return NULL;
+    struct mgx_ins *x =
+        mgx_emit_shifted(ins, ins->in[0], ins->in_count > 2 ? ins->in[2] : NULL, 1, MGX_FLOAT);
+    struct mgx_ins *w =
+        mgx_emit_shifted(ins, ins->in[1], ins->in_count > 3 ? ins->in[3] : NULL, 1, MGX_FLOAT);
+    return mgx_emit_convert(ins,
+                            mgx_insert(ins->owner, ins, &mgx_op_convolution_backwards, ins->attr,
+                                       (struct mgx_ins *[]){x, w}, 2, NULL, 0),
+                            ins->shape.type);
 }
 
 static const struct mgx_rule rules[] = {
@@ -127,6 +172,9 @@ static const struct mgx_rule rules[] = {
     {"quant_dot => dot(convert(a) - p, convert(b) - q)", MGX_IF_STATIC, .rewrite = dot},
     {"quant_convolution => convolution(convert(x) - p, convert(w) - q)", MGX_IF_STATIC,
      .rewrite = convolution},
+    {"quant_convolution_backwards => convert(convolution_backwards(convert(x) - p, convert(w) - "
+     "q))",
+     MGX_IF_STATIC, .rewrite = backwards},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

@@ -120,6 +120,31 @@ static void add_conversion(enum mgx_type from, enum mgx_type to)
     add_function(m, to, &from, 1);
 }
 
+// Quantizing floats, by a scale that comes with the call, and back.
+static void add_quantizing(enum mgx_type narrow, bool to, bool shifts)
+{
+    struct mgx_module *m = new_body();
+    const enum mgx_type in[] = {to ? MGX_FLOAT : narrow, MGX_FLOAT, narrow};
+    struct mgx_ins *x[MOST_IN];
+    const int count = shifts ? 3 : 2;
+    for (int i = 0; i < count; i++)
+        x[i] = param(m, i, in[i]);
+    const struct mgx_op *op = to ? &mgx_op_quantizelinear : &mgx_op_dequantizelinear;
+    struct mgx_ins *y = mgx_emit(m, op, to ? MGX_ATTRS(mgx_int("out_type", narrow)) : NULL,
+                                 (struct mgx_ins_list){x, count});
+    mgx_add_return(m, &y, 1);
+    add_function(m, y->shape.type, in, count);
+}
+
+static void add_all_quantizing(void)
+{
+    static const enum mgx_type narrow[] = {MGX_INT8, MGX_UINT8, MGX_INT16, MGX_UINT16, MGX_INT32};
+    for (int t = 0; t < MGX_COUNT(narrow); t++)
+        for (int shifts = 0; shifts < 2; shifts++)
+            for (int to = 0; to < (narrow[t] == MGX_INT32 ? 1 : 2); to++)
+                add_quantizing(narrow[t], to, shifts);
+}
+
 static struct mgx_ins *random_line(struct mgx_module *m, struct mgx_ins *const *pool, int count)
 {
     static const struct mgx_op *const ops[] = {
@@ -172,6 +197,7 @@ static void make_all(void)
     for (int from = 0; from < MGX_COUNT(types); from++)
         for (int to = 0; to < MGX_COUNT(types); to++)
             add_conversion(types[from], types[to]);
+    add_all_quantizing();
     for (int i = 0; i < check_rounds(BODIES); i++)
         add_random_body();
 }

@@ -18,6 +18,7 @@ struct mgx_pass_options {
     size_t fold_limit_bytes; // largest literal that folding may create (0: a default of 64 MiB) ...
     size_t fold_total_bytes; // ... and all of them together (0: a default of 256 MiB)
     bool verify;             // after every pass, also in release builds
+    bool multiplies_bytes;   // the target multiplies bytes without zero points
     bool multiplies_bf16;    // the target multiplies bfloat16 as it is, with sums in float ...
     // ... but for those that its kernels of floats do faster; NULL: there are none.
     bool (*floats_pay)(void *user, const struct mgx_ins *product);

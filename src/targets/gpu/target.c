@@ -213,10 +213,23 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     return strcmp(tag, "epilogue") == 0 && reads_once(region);
 }
 
-// Models that come quantised are computed in float: no kernel here multiplies bytes. But a few rows are
-// multiplied by weights as they are.
+// A few rows are multiplied by packed weights as they are.
 static const struct mgx_pass *const first[] = {&mgx_pass_pack_weights,
                                                &mgx_pass_rewrite_quantization, NULL};
+
+// Models that come quantised: bytes are seen where an exporter wrote them, with their scales beside
+// them ...
+static const struct mgx_pass *const seen[] = {&mgx_pass_simplify_qdq, &mgx_pass_pack_weights, NULL};
+
+// ... and again when views and constants have moved out of their way. Then products lose what kernels
+// do not do, and the rest is spelled out.
+static const struct mgx_pass *const bytes[] = {
+    &mgx_pass_simplify_qdq,      &mgx_pass_fold_dequantize,
+    &mgx_pass_optimize_module,   &mgx_pass_dead_code_elimination,
+    &mgx_pass_bare_products,     &mgx_pass_propagate_constant,
+    &mgx_pass_scale_once,        &mgx_pass_rewrite_quantization,
+    &mgx_pass_optimize_module,   &mgx_pass_dead_code_elimination,
+    &mgx_pass_repeat_dequantize, NULL};
 
 // The caller gives results their places before the run.
 static const struct mgx_pass *const placed[] = {&mgx_pass_settle_caches, NULL};
@@ -246,6 +259,16 @@ static bool has_rounds(const struct mgx_program *p)
     for (const struct mgx_ins *ins = mgx_program_main(p)->first; ins; ins = ins->next)
         if (strcmp(ins->op->name, "scan") == 0 || strcmp(ins->op->name, "loop") == 0)
             return true;
+    return false;
+}
+
+static bool has_quantized(const struct mgx_program *p)
+{
+    for (int m = 0; m < p->module_count; m++)
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            if (ins->op == &mgx_op_dequantizelinear || ins->op == &mgx_op_quant_dot ||
+                ins->op == &mgx_op_quant_convolution)
+                return true;
     return false;
 }
 
@@ -282,13 +305,16 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machin
     struct mgx_plan_folder *folder = NULL;
     if (m->base.host && !(folder = mgx_plan_folder_create(p, m->base.host, &pass)))
         return mgx_fail_memory(diag);
-    enum mgx_status status = mgx_run_passes(p, first, &pass, diag);
+    const bool quantized = pass.multiplies_bytes = has_quantized(p);
+    enum mgx_status status = mgx_run_passes(p, quantized ? seen : first, &pass, diag);
     if (status == MGX_OK && !options->offload_copy)
         status = mgx_run_passes(p, placed, &pass, diag);
     if (status == MGX_OK)
         status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
     if (status == MGX_OK && options->simplified)
         status = mgx_program_clone(options->simplified, p, diag);
+    if (status == MGX_OK && quantized)
+        status = mgx_run_passes(p, bytes, &pass, diag);
     if (status == MGX_OK)
         status = unroll(p, &pass, diag);
     if (status == MGX_OK)

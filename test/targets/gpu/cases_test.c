@@ -18,9 +18,7 @@ static int done, on_host;
 static bool all, list;
 
 // Operators without a kernel, and what kernels decline. The lists may only shrink.
-static const char *const host_ops[] = {"quantizelinear",
-                                       "dequantizelinear",
-                                       "dequantize_blocks",
+static const char *const host_ops[] = {"dequantize_blocks",
                                        "gqa_rotary_embedding",
                                        "concat_past_present",
                                        "label_encoder",

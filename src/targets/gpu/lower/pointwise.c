@@ -18,7 +18,8 @@
 static bool is_elementwise(const struct mgx_ins *ins)
 {
     return ins->op == &mgx_op_pointwise || mgx_pointwise_find(ins->op) ||
-           ins->op == &mgx_op_convert || ins->op == &mgx_op_convert_e8m0;
+           ins->op == &mgx_op_convert || ins->op == &mgx_op_convert_e8m0 ||
+           ins->op == &mgx_op_quantizelinear || ins->op == &mgx_op_dequantizelinear;
 }
 
 static const char *refuses(const struct mgx_plan_offer *c)

@@ -21,7 +21,7 @@
 #include "targets/gpu/lower/tail.h"
 #include "targets/gpu/lower/units.h"
 
-enum { TILE_DEPTH = 16 };
+enum { TILE_DEPTH = 16, BYTES_DEPTH = 64 }; // of ordinary units
 
 // --- what is offered ---
 
@@ -86,8 +86,25 @@ static const char *read_offer(const struct mgx_plan_offer *c, struct gpu_product
 static enum mgx_type sum_type(const struct gpu_product *p)
 {
     const enum mgx_type type = p->ins->shape.type;
-    return gpu_type_class(type) == GPU_REAL ? type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT
-                                            : MGX_INT64;
+    if (gpu_type_class(type) != GPU_REAL)
+        return gpu_product_is_bytes(p) ? MGX_INT32 : MGX_INT64;
+    return type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
+}
+
+static bool is_byte(enum mgx_type type)
+{
+    return type == MGX_INT8 || type == MGX_UINT8;
+}
+
+bool gpu_product_is_bytes(const struct gpu_product *p)
+{
+    return p->ins->shape.type == MGX_INT32 && is_byte(p->ins->in[0]->shape.type) &&
+           is_byte(p->ins->in[1]->shape.type);
+}
+
+bool gpu_product_is_dot(const struct gpu_product *p)
+{
+    return is_dot(p->ins);
 }
 
 bool gpu_product_is_float(const struct gpu_product *p)
@@ -122,208 +139,6 @@ static void size_convolution(const struct mgx_plan_offer *c, struct gpu_product 
         p->depth *= w->lens[i];
 }
 
-// --- text: the result's index from batch, row, column ---
-
-static void emit_split(struct mgx_str *out, const char *from, const char *name, int first, int last,
-                       const int64_t *lens)
-{
-    mgx_str_printf(out, "    int rest_%s = %s;\n", name, from);
-    for (int axis = last; axis >= first; axis--) {
-        if (axis == first) {
-            mgx_str_printf(out, "    const int x%d = rest_%s;\n", axis, name);
-            break;
-        }
-        mgx_str_printf(out, "    const int x%d = rest_%s %% %" PRId64 ";\n", axis, name,
-                       lens[axis]);
-        mgx_str_printf(out, "    rest_%s /= %" PRId64 ";\n", name, lens[axis]);
-    }
-}
-
-static void emit_result_index(struct mgx_str *out, const struct mgx_plan_offer *c,
-                              const struct gpu_product *p)
-{
-    const struct mgx_shape *s = c->out;
-    if (is_dot(p->ins)) {
-        if (s->rank > 2)
-            emit_split(out, "batch", "batch", 0, s->rank - 3, s->lens);
-        mgx_str_printf(out, "    const int x%d = row, x%d = column;\n", s->rank - 2, s->rank - 1);
-        return;
-    }
-    mgx_str_printf(out, "    const int x1 = batch * %" PRId64 " + column;\n", p->columns);
-    mgx_str_put(out, "    int rest_row = row;\n");
-    for (int axis = s->rank - 1; axis >= 2; axis--) {
-        mgx_str_printf(out, "    const int x%d = rest_row %% %" PRId64 ";\n", axis, s->lens[axis]);
-        mgx_str_printf(out, "    rest_row /= %" PRId64 ";\n", s->lens[axis]);
-    }
-    mgx_str_put(out, "    const int x0 = rest_row;\n");
-}
-
-static void emit_offset(struct mgx_str *out, const char *name, const struct mgx_shape *s)
-{
-    mgx_str_printf(out, "    const i64 %s = 0", name);
-    for (int axis = 0; axis < s->rank; axis++)
-        if (s->strides[axis] && s->lens[axis] > 1)
-            mgx_str_printf(out, " + (i64)x%d * %" PRId64, axis, s->strides[axis]);
-    mgx_str_put(out, ";\n");
-}
-
-// --- text: the last line ---
-
-// The tail's operands are v0, v1, ...: the sum in the product's place, the others loaded.
-static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
-                      const struct gpu_product *p)
-{
-    const int count = p->tail ? p->tail->in_count : 1;
-    for (int i = 0, e = 0; i < count; i++) {
-        if (i == p->place || !p->tail) {
-            mgx_str_printf(out, "    const SUM v%d = sum;\n", i);
-            continue;
-        }
-        if (p->given == e + 1) {
-            if (p->make)
-                mgx_str_put(out, "    float made;\n    make(other, &made);\n");
-            mgx_str_printf(out, "    const SUM v%d = %s;\n", i, p->make ? "made" : "other");
-            e++;
-            continue;
-        }
-        const struct mgx_shape *s = &c->in[p->extra[e]];
-        char at[16], array[16];
-        snprintf(at, sizeof at, "at%d", e + 1);
-        snprintf(array, sizeof array, "e%d", e++);
-        emit_offset(out, at, s);
-        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), i);
-        gpu_emit_load(out, s->type, array, at);
-        mgx_str_put(out, ";\n");
-    }
-    if (p->tail)
-        gpu_emit_body_call(out, c->out->type, count);
-    mgx_str_put(out, "    ");
-    gpu_emit_store(out, c->out->type, "out", "at0", p->tail ? "y" : "v0");
-    mgx_str_put(out, "\n}\n\n");
-}
-
-static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_product *p)
-{
-    for (int e = 0; e < p->extra_count; e++)
-        if (p->given != e + 1)
-            mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type),
-                           e);
-}
-
-static void emit_args(struct mgx_str *out, const struct gpu_product *p)
-{
-    for (int e = 0; e < p->extra_count; e++)
-        if (p->given != e + 1)
-            mgx_str_printf(out, ", e%d", e);
-}
-
-void gpu_product_emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
-                             const struct gpu_product *p)
-{
-    const char *other = p->given ? "other, " : "", *type = p->given ? "SUM other, " : "";
-    mgx_str_printf(out, "FUNCTION void finish(GLOBAL %s *out", gpu_type_memory(c->out->type));
-    emit_params(out, c, p);
-    mgx_str_printf(out, ", SUM sum, %sint batch, int row, int column)\n{\n", type);
-    emit_result_index(out, c, p);
-    emit_offset(out, "at0", c->out);
-    emit_tail(out, c, p);
-    mgx_str_put(out, "#define PARAMS ");
-    emit_params(out, c, p);
-    mgx_str_put(out, "\n#define ARGS ");
-    emit_args(out, p);
-    mgx_str_printf(out, "\n#define FINISH(sum, %sbatch, row, column) finish(c", other);
-    emit_args(out, p);
-    mgx_str_printf(out, ", sum, %sbatch, row, column)\n", other);
-}
-
-// --- text: loads ---
-
-// "find_a(batch, row, k)": where a value is, -1 for a zero beside the image.
-static void emit_find_head(struct mgx_str *out, char letter, const char *indices)
-{
-    mgx_str_printf(out, "FUNCTION i64 find_%c(int batch, %s)\n{\n", letter, indices);
-}
-
-// "load_a(p, batch, row, k)": its value.
-static void emit_load(struct mgx_str *out, char letter, enum mgx_type type, const char *first,
-                      const char *second, bool made)
-{
-    mgx_str_printf(out,
-                   "FUNCTION SUM load_%c(const GLOBAL %s *p, int batch, int %s, int %s)\n{\n"
-                   "    const i64 at = find_%c(batch, %s, %s);\n    const SUM v = ",
-                   letter, gpu_type_memory(type), first, second, letter, first, second);
-    gpu_emit_load(out, type, "p", "(at < 0 ? 0 : at)"); // not a branch: loads go side by side
-    mgx_str_printf(out, ";\n%s    return at < 0 ? 0 : %s;\n}\n\n",
-                   made ? "    float y;\n    make(v, &y);\n" : "", made ? "y" : "v");
-}
-
-static void emit_dot_load(struct mgx_str *out, char letter, const struct mgx_shape *s,
-                          const char *first, const char *second)
-{
-    char indices[64];
-    snprintf(indices, sizeof indices, "int %s, int %s", first, second);
-    emit_find_head(out, letter, indices);
-    if (s->rank > 2)
-        emit_split(out, "batch", "batch", 0, s->rank - 3, s->lens);
-    mgx_str_printf(out, "    const int x%d = %s, x%d = %s;\n", s->rank - 2, first, s->rank - 1,
-                   second);
-    emit_offset(out, "at", s);
-    mgx_str_put(out, "    return at;\n}\n\n");
-    emit_load(out, letter, s->type, first, second, false);
-}
-
-// Depth is taps in order, channels innermost: "x1" the channel, "t<axis>" the tap.
-static void emit_taps(struct mgx_str *out, const struct mgx_shape *w)
-{
-    mgx_str_printf(out, "    const int ch = k %% %" PRId64 ";\n", w->lens[1]);
-    mgx_str_printf(out, "    int tap = k / %" PRId64 ";\n", w->lens[1]);
-    for (int axis = w->rank - 1; axis >= 2; axis--) {
-        mgx_str_printf(out, "    const int t%d = tap %% %" PRId64 ";\n", axis, w->lens[axis]);
-        mgx_str_printf(out, "    tap /= %" PRId64 ";\n", w->lens[axis]);
-    }
-}
-
-static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
-                            const struct gpu_product *p)
-{
-    const struct mgx_shape *x = &c->in[p->operand[0]], *w = &c->in[p->operand[1]];
-    const struct mgx_ints stride = mgx_ins_ints(p->ins, "stride");
-    const struct mgx_ints dilation = mgx_ins_ints(p->ins, "dilation");
-    const struct mgx_ints padding = mgx_ins_ints(p->ins, "padding");
-    emit_find_head(out, 'a', "int row, int k");
-    emit_taps(out, w);
-    mgx_str_put(out, "    int place = row;\n    bool in = true;\n");
-    for (int axis = x->rank - 1; axis >= 2; axis--) {
-        const int i = axis - 2;
-        mgx_str_printf(out,
-                       "    const int x%d = place %% %" PRId64 " * %" PRId64 " - %" PRId64
-                       " + t%d * %" PRId64 ";\n",
-                       axis, c->out->lens[axis], stride.v[i], padding.v[i], axis, dilation.v[i]);
-        mgx_str_printf(out, "    place /= %" PRId64 ";\n", c->out->lens[axis]);
-        mgx_str_printf(out, "    in = in && x%d >= 0 && x%d < %" PRId64 ";\n", axis, axis,
-                       x->lens[axis]);
-    }
-    mgx_str_printf(out, "    const int x0 = place, x1 = batch * %" PRId64 " + ch;\n", w->lens[1]);
-    emit_offset(out, "at", x);
-    mgx_str_put(out, "    return in ? at : -1;\n}\n\n");
-    emit_load(out, 'a', x->type, "row", "k", p->make != NULL);
-}
-
-static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c,
-                             const struct gpu_product *p)
-{
-    const struct mgx_shape *w = &c->in[p->operand[1]];
-    emit_find_head(out, 'b', "int k, int column");
-    emit_taps(out, w);
-    for (int axis = 2; axis < w->rank; axis++)
-        mgx_str_printf(out, "    const int x%d = t%d;\n", axis, axis);
-    mgx_str_printf(out, "    const int x0 = batch * %" PRId64 " + column, x1 = ch;\n", p->columns);
-    emit_offset(out, "at", w);
-    mgx_str_put(out, "    return at;\n}\n\n");
-    emit_load(out, 'b', w->type, "k", "column", false);
-}
-
 // --- the kernel ---
 
 struct tile {
@@ -333,6 +148,7 @@ struct tile {
     int warp_rows, warp_columns;      // of one of them
     bool a_rows_first, b_depth_first; // which index neighbouring threads load along
     int by[2];                        // gemm_operand.gpu's BY
+    bool words[2];                    // gemm_bytes.gpu's A_WORDS and B_WORDS
 };
 
 // Where matrix units take both operands.
@@ -340,9 +156,10 @@ static const struct gpu_units *find_units(const struct mgx_plan_offer *c,
                                           const struct gpu_product *p)
 {
     enum { FEW = 16 };
-    const enum mgx_type type = c->in[p->operand[0]].type;
+    const bool bytes = gpu_product_is_bytes(p);
+    const enum mgx_type type = bytes ? MGX_INT8 : c->in[p->operand[0]].type;
     const bool enough = p->rows > FEW && p->columns > FEW && p->depth >= FEW;
-    return enough && type == c->in[p->operand[1]].type
+    return enough && (bytes || type == c->in[p->operand[1]].type)
                ? gpu_units_find(gpu_machine(c->machine)->device, type)
                : NULL;
 }
@@ -400,6 +217,18 @@ static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_prod
     }
 }
 
+// Bytes on ordinary units: are four neighbours of the depth a word?
+static void choose_words(const struct mgx_plan_offer *c, const struct gpu_product *p,
+                         struct tile *t)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_shape *s = &c->in[p->operand[i]];
+        const int64_t channels = c->in[p->operand[1]].lens[1];
+        t->words[i] = is_dot(p->ins) ? in_runs(s, i ? s->rank - 2 : s->rank - 1, p->depth, 4)
+                                     : (i || !p->make) && in_runs(s, 1, channels, 4);
+    }
+}
+
 static int tile_for(int64_t count)
 {
     return count > 32 ? 64 : count > 16 ? 32 : 16;
@@ -420,18 +249,25 @@ static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_
     if ((t.units = find_units(c, p))) {
         choose_warps(c, p, &t);
         choose_reading(c, p, &t);
+    } else if (gpu_product_is_bytes(p)) {
+        choose_words(c, p, &t);
     }
     return t;
 }
 
-static void emit_units(struct mgx_str *out, const struct tile *t, bool tf32)
+static void emit_units(struct mgx_str *out, const struct gpu_product *p, const struct tile *t,
+                       bool tf32)
 {
+    const bool bytes = gpu_product_is_bytes(p);
+    for (int i = 0; i < 2 && bytes; i++)
+        mgx_str_printf(out, "#define MMA_%c \"%s\"\n", "AB"[i],
+                       p -> ins -> in[i] -> shape.type == MGX_INT8 ? "s8" : "u8");
     gpu_emit_units(out, t->units, gpu_units_pieces(t->units, tf32));
     mgx_str_printf(out,
-                   "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n#define DEPTH 32\n"
+                   "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n#define DEPTH %d\n"
                    "#define PITCH (DEPTH * ELEMENT_BYTES + 16)\n"
                    "#define THREADS_HERE (WARPS * WAVE)\n",
-                   t->warps, t->warp_rows, t->warp_columns);
+                   t->warps, t->warp_rows, t->warp_columns, bytes ? 64 : 32);
     for (int i = 0; i < 2; i++) {
         mgx_str_printf(out,
                        "#define OPERAND(x) %c_##x\n#define TYPE %c_TYPE\n#define LINES TILE_%c\n"
@@ -448,22 +284,25 @@ static void emit_units(struct mgx_str *out, const struct tile *t, bool tf32)
     mgx_str_put(out, gpu_text_gemm_units);
 }
 
+static void emit_bytes(struct mgx_str *out, const struct gpu_product *p, const struct tile *t)
+{
+    for (int i = 0; i < 2; i++)
+        mgx_str_printf(out, "#define %c_SIGNED %d\n#define %c_WORDS %d\n", "AB"[i],
+                       p -> ins -> in[i] -> shape.type == MGX_INT8, "AB"[i], t -> words[i]);
+    mgx_str_put(out, "#define PLACE_A(batch, row, k) find_a(batch, row, k)\n"
+                     "#define PLACE_B(batch, k, column) find_b(batch, k, column)\n");
+    mgx_str_put(out, gpu_text_gemm_bytes);
+}
+
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct gpu_product *p, const struct tile *t)
 {
-    mgx_str_printf(out, "#define SUM %s\n",
-                   sum_type(p) == MGX_FLOAT ? "float" : gpu_type_value(sum_type(p)));
+    mgx_str_printf(out, "#define SUM %s\n", gpu_type_memory(sum_type(p)));
     const char *why = gpu_emit_bodies(out, c, p->tail, p->make);
     if (why)
         return why;
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
-    if (is_dot(p->ins)) {
-        emit_dot_load(out, 'a', a, "row", "k");
-        emit_dot_load(out, 'b', b, "k", "column");
-    } else {
-        emit_image_load(out, c, p);
-        emit_weight_load(out, c, p);
-    }
+    gpu_product_emit_loads(out, c, p);
     gpu_product_emit_finish(out, c, p);
     mgx_str_printf(out,
                    "#define M %" PRId64 "\n#define N %" PRId64 "\n#define K %" PRId64
@@ -473,11 +312,14 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define LOAD_A(batch, row, k) load_a(a, batch, row, k)\n"
                    "#define LOAD_B(batch, k, column) load_b(b, batch, k, column)\n"
                    "#define gemm run\n",
-                   p->rows, p->columns, p->depth, t->rows, t->columns, TILE_DEPTH,
-                   gpu_type_memory(a->type), gpu_type_memory(b->type),
-                   gpu_type_memory(c->out->type), t->a_rows_first, t->b_depth_first);
+                   p->rows, p->columns, p->depth, t->rows, t->columns,
+                   gpu_product_is_bytes(p) ? BYTES_DEPTH : TILE_DEPTH, gpu_type_memory(a->type),
+                   gpu_type_memory(b->type), gpu_type_memory(c->out->type), t->a_rows_first,
+                   t->b_depth_first);
     if (t->units)
-        emit_units(out, t, gpu_machine(c->machine)->tf32);
+        emit_units(out, p, t, gpu_machine(c->machine)->tf32);
+    else if (gpu_product_is_bytes(p))
+        emit_bytes(out, p, t);
     else
         mgx_str_put(out, gpu_text_gemm);
     return NULL;

@@ -20,11 +20,18 @@ struct gpu_product {
 const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p);
 // Is it summed in float, not in double or integers of 64 bits?
 bool gpu_product_is_float(const struct gpu_product *p);
+// Are both operands bytes, without zero points, and sums of 32 bits?
+bool gpu_product_is_bytes(const struct gpu_product *p);
+bool gpu_product_is_dot(const struct gpu_product *p); // else a convolution
 // The text's last line: PARAMS, what the tail reads, behind a comma each, and FINISH(sum, batch, row,
 // column), or FINISH(sum, other, batch, row, column) with the extra that is given; it stores in `c`.
 // After the text of gpu_emit_bodies, and SUM, the sum's type.
 void gpu_product_emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
                              const struct gpu_product *p);
+// Functions find_a, find_b, load_a and load_b: where a value is, -1 for a zero beside the image, and
+// the value as SUM.
+void gpu_product_emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
+                            const struct gpu_product *p);
 // The text of gpu::product's kernel, its launch and what is said of it. Why it cannot be written; NULL
 // if it can.
 const char *gpu_product_emit(struct mgx_str *text, const struct mgx_plan_offer *c,

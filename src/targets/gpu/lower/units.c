@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which matrix units a card has, from its version (CUDA) or its architecture's name (HIP).
 //
-//     mma     NVIDIA, half from sm_75 on; bf16 from sm_80 on, and floats as pieces of bf16
+//     mma     NVIDIA, half and bytes from sm_75 on; bf16 from sm_80 on, and floats as pieces of bf16
 //     mfma    AMD's CDNA: gfx908, gfx90a, gfx940 to gfx950; half, bf16 and true float
 //     wmma    AMD's RDNA 3 and 4: gfx110x, gfx115x, gfx120x; half and bf16
 //
@@ -22,6 +22,7 @@ static const struct gpu_units rows[] = {
     {"mma", SM_75 | SM_80, MGX_HALF, 32, NULL, 0, 0},
     {"mma", SM_80, MGX_BF16, 32, NULL, 0, 0},
     {"mma", SM_80, MGX_FLOAT, 32, NULL, 0, 0},
+    {"mma", SM_75 | SM_80, MGX_INT8, 32, NULL, 0, 0},
     {"mfma", CDNA_1 | CDNA_2 | CDNA_3, MGX_HALF, 64, "mfma_f32_16x16x16f16", 4, 4},
     {"mfma", CDNA_1, MGX_BF16, 64, "mfma_f32_16x16x8bf16", 4, 2},
     {"mfma", CDNA_2 | CDNA_3, MGX_BF16, 64, "mfma_f32_16x16x16bf16_1k", 4, 4},
@@ -66,6 +67,10 @@ static void emit_mma(struct mgx_str *out, enum mgx_type type)
 {
     mgx_str_put(out, gpu_text_lines);
     mgx_str_put(out, gpu_text_tiles);
+    if (type == MGX_INT8) {
+        mgx_str_put(out, gpu_text_units_mma_bytes);
+        return;
+    }
     mgx_str_printf(out, "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
                    type == MGX_HALF ? "f16" : "bf16", type == MGX_HALF ? "pair_half" : "pair_bf16");
     mgx_str_put(out, gpu_text_units_mma);

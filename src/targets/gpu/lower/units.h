@@ -18,10 +18,11 @@ struct gpu_units {
     int held, taken;
 };
 
-// How products of two operands of that type are computed; NULL: on the ordinary units.
+// How products of two operands of that type are computed, MGX_INT8 for bytes with or without a sign; NULL:
+// on the ordinary units.
 const struct gpu_units *gpu_units_find(const struct gpu_device *d, enum mgx_type type);
 // How many values of fewer bits the units take for one: 1, or of a float on NVIDIA's cards 3, or 2 if
 // TF32 will do.
 int gpu_units_pieces(const struct gpu_units *u, bool tf32);
-// The words that the head of kernel/gemm_units.gpu lists.
+// The words that the head of kernel/gemm_units.gpu lists. Of bytes MMA_A and MMA_B stand before them.
 void gpu_emit_units(struct mgx_str *out, const struct gpu_units *u, int pieces);

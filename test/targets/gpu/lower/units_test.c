@@ -44,7 +44,7 @@ CASE(units_follow_from_the_architecture)
         CHECK_TEXT(name_of(arch, version, warp, MGX_HALF), cards[i].of_half);
         CHECK_TEXT(name_of(arch, version, warp, MGX_BF16), cards[i].of_bf16);
         CHECK_TEXT(name_of(arch, version, warp, MGX_FLOAT), cards[i].of_float);
-        CHECK_TEXT(name_of(arch, version, warp, MGX_INT8), "none");
+        CHECK_TEXT(name_of(arch, version, warp, MGX_INT8), version >= 75 ? "mma" : "none");
     }
 }
 

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+// Products of bytes lose their zero points, so that kernels multiply the bytes as they are.
+//
+//     quant_dot(a, b, p, q)         =>  quant_dot(a, b) - p (sum b - k q) - q sum a      k: the depth
+//     quant_convolution(x, w#, p)   =>  quant_convolution(x, w) - p sum w
+//     quant_convolution(x, w#, p#), padded
+//                                   =>  the same of pad[value=p](x), without padding
+//     int8 with a zero point of -128, uint8 with one of 128
+//                                   =>  the other type's, with one of 0: the same values
+//
+// The last one goes before the others: through what only chooses or moves values, up to where they
+// were quantized. Sums of constants are taken here. Sums wrap like those of the product, so the result
+// is the same, bit for bit. What does not fit any of these keeps its zero points.
+//
+// The GPU target runs it, after simplify_qdq.
+#include <assert.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
+
+enum { DEEPEST = 12 }; // moves from where a value was quantized to where it is read
+
+// --- the other type of a byte ---
+
+static enum mgx_type other(enum mgx_type type)
+{
+    return type == MGX_INT8 ? MGX_UINT8 : MGX_INT8;
+}
+
+// Is this zero point the middle of the other type, or its end?
+static bool is_turned(const struct mgx_ins *zero)
+{
+    return zero && ((zero->shape.type == MGX_INT8 && mgx_is_splat(zero, -128)) ||
+                    (zero->shape.type == MGX_UINT8 && mgx_is_splat(zero, 128)));
+}
+
+static struct mgx_ins *turn_literal(struct mgx_ins *at, const struct mgx_tensor *from)
+{
+    struct mgx_tensor to;
+    struct mgx_shape shape = from->shape;
+    shape.type = other(shape.type);
+    if (mgx_tensor_create(&to, &shape, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    const int64_t count = mgx_shape_space(&shape);
+    for (int64_t i = 0; i < count; i++)
+        ((uint8_t *)to.data)[i] = (uint8_t)(((const uint8_t *)from->data)[i] ^ 0x80);
+    struct mgx_ins *literal = mgx_add_literal(at->owner, &to);
+    mgx_tensor_release(&to);
+    return literal;
+}
+
+// The same with a zero point of 0, in the other type.
+static struct mgx_ins *quantize_turned(struct mgx_ins *at, const struct mgx_ins *q)
+{
+    const struct mgx_shape *s = &q->shape;
+    struct mgx_ins *zero = mgx_literal_double(at->owner, other(s->type), 0);
+    zero = mgx_emit_multibroadcast(at, zero, s->lens, s->rank);
+    return mgx_emit_before(at, &mgx_op_quantizelinear, NULL, MGX_IN(q->in[0], q->in[1], zero));
+}
+
+static bool moves(const struct mgx_ins *ins)
+{
+    if (ins->op == &mgx_op_pooling)
+        return mgx_ins_int(ins, "mode") == 1;
+    return ins->op == &mgx_op_slice || ins->op == &mgx_op_concat || ins->op == &mgx_op_reshape ||
+           ins->op == &mgx_op_squeeze || ins->op == &mgx_op_unsqueeze ||
+           ins->op == &mgx_op_transpose || ins->op == &mgx_op_contiguous ||
+           ins->op == &mgx_op_multibroadcast;
+}
+
+static bool can_turn(const struct mgx_ins *ins, int depth)
+{
+    if (ins->literal)
+        return mgx_shape_is_static(&ins->shape);
+    if (ins->op == &mgx_op_quantizelinear)
+        return ins->in_count == 3 && is_turned(ins->in[2]) && ins->in[2]->shape.type == ins->shape.type;
+    bool can = depth > 0 && ins->in_count > 0 && moves(ins) && mgx_shape_is_static(&ins->shape);
+    for (int i = 0; i < ins->in_count && can; i++)
+        can = can_turn(ins->in[i], depth - 1);
+    return can;
+}
+
+static struct mgx_ins *turn(struct mgx_ins *at, struct mgx_ins *ins)
+{
+    enum { MOST = 64 };
+    struct mgx_ins *in[MOST];
+    if (ins->literal)
+        return turn_literal(at, ins->literal);
+    if (ins->op == &mgx_op_quantizelinear)
+        return quantize_turned(at, ins);
+    assert(ins->in_count <= MOST);
+    for (int i = 0; i < ins->in_count; i++)
+        if (!(in[i] = turn(at, ins->in[i])))
+            return NULL;
+    return mgx_emit_again(at, ins, in, ins->in_count);
+}
+
+static struct mgx_ins *zero_of(const struct mgx_ins *product, int operand)
+{
+    return operand + 2 < product->in_count ? product->in[operand + 2] : NULL;
+}
+
+// One operand of a product, where it is none of the other type yet.
+static struct mgx_ins *turn_operand(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                    const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    for (int i = 0; i < 2; i++) {
+        struct mgx_ins *in[4], *zero = zero_of(ins, i);
+        if (!is_turned(zero) || !can_turn(ins->in[i], DEEPEST))
+            continue;
+        memcpy(in, ins->in, (size_t)ins->in_count * sizeof *in);
+        in[i] = turn(ins, ins->in[i]);
+        in[i + 2] = mgx_literal_double(ins->owner, other(zero->shape.type), 0);
+        if (zero->shape.lens[0] > 1)
+            in[i + 2] = mgx_emit_multibroadcast(ins, in[i + 2], zero->shape.lens, 1);
+        return in[i] ? mgx_emit_again(ins, ins, in, ins->in_count) : NULL;
+    }
+    return NULL;
+}
+
+static struct mgx_ins *turn_dequantized(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                        const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    if (ins->in_count != 3 || !is_turned(ins->in[2]) || ins->in[0]->literal ||
+        !can_turn(ins->in[0], DEEPEST))
+        return NULL;
+    struct mgx_ins *x = turn(ins, ins->in[0]);
+    return x ? mgx_emit_binary(ins, &mgx_op_dequantizelinear, x, ins->in[1]) : NULL;
+}
+
+// --- sums ---
+
+// Of a literal's values, for every place along `axis`, times -`factor`, as 32 bits that wrap.
+static struct mgx_ins *sum_literal(struct mgx_ins *at, const struct mgx_tensor *t, int axis,
+                                   int64_t factor)
+{
+    const struct mgx_shape *s = &t->shape, vector = mgx_shape_vector(MGX_INT32, s->lens[axis]);
+    struct mgx_tensor sums;
+    int64_t place[MGX_MAX_RANK] = {0};
+    if (mgx_tensor_create(&sums, &vector, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    uint32_t *to = sums.data;
+    memset(to, 0, (size_t)s->lens[axis] * sizeof *to);
+    const bool wide = s->type == MGX_UINT8;
+    do {
+        int64_t offset = 0;
+        for (int i = 0; i < s->rank; i++)
+            offset += place[i] * s->strides[i];
+        const uint8_t byte = ((const uint8_t *)t->data)[offset];
+        to[place[axis]] += (uint32_t)(wide ? byte : (int8_t)byte);
+    } while (mgx_shape_next(s, place));
+    for (int64_t i = 0; i < s->lens[axis]; i++)
+        to[i] *= (uint32_t)-factor;
+    struct mgx_ins *literal = mgx_add_literal(at->owner, &sums);
+    mgx_tensor_release(&sums);
+    return literal;
+}
+
+// A zero point's value, where it is known and one.
+static bool known(const struct mgx_ins *zero, int64_t *value)
+{
+    double x;
+    const bool is = mgx_splat_value(zero, &x);
+    *value = is ? (int64_t)x : 0;
+    return is;
+}
+
+static struct mgx_ins *spread_single(struct mgx_ins *at, struct mgx_ins *single,
+                                     const struct mgx_shape *like)
+{
+    const int64_t one = 1;
+    single = mgx_emit_convert(at, single, MGX_INT32);
+    return mgx_emit_multibroadcast(at, single ? mgx_emit_reshape(at, single, &one, 1) : NULL,
+                                   like->lens, like->rank);
+}
+
+// y - p sum(w): w a literal, its places along `axis` those of y along `to`.
+static struct mgx_ins *less_known(struct mgx_ins *at, struct mgx_ins *y, struct mgx_ins *p,
+                                  const struct mgx_tensor *w, int axis, int to)
+{
+    int64_t value;
+    if (!y)
+        return NULL;
+    const struct mgx_shape like = y->shape;
+    const bool fixed = known(p, &value);
+    if (fixed && value == 0)
+        return y;
+    struct mgx_ins *sums = sum_literal(at, w, axis, fixed ? value : -1);
+    sums = mgx_emit_spread(at, sums, to, &like);
+    if (fixed)
+        return mgx_emit_binary(at, &mgx_op_add, y, sums);
+    return mgx_emit_binary(at, &mgx_op_sub, y,
+                           mgx_emit_binary(at, &mgx_op_mul, sums, spread_single(at, p, &like)));
+}
+
+static struct mgx_ins *sum_along(struct mgx_ins *at, struct mgx_ins *x, int axis)
+{
+    const int64_t axes = axis;
+    x = mgx_emit_convert(at, x, MGX_INT32);
+    return mgx_emit_before(at, &mgx_op_reduce_sum, MGX_ATTRS(mgx_ints("axes", &axes, 1)), MGX_IN(x));
+}
+
+// y - factor sum, both spread over y.
+static struct mgx_ins *less(struct mgx_ins *at, struct mgx_ins *y, struct mgx_ins *factor,
+                            struct mgx_ins *sum)
+{
+    const struct mgx_shape like = y->shape;
+    sum = mgx_emit_multibroadcast(at, sum, like.lens, like.rank);
+    return mgx_emit_binary(at, &mgx_op_sub, y, mgx_emit_binary(at, &mgx_op_mul, factor, sum));
+}
+
+// --- products ---
+
+static bool is_byte(const struct mgx_ins *ins)
+{
+    return ins->shape.type == MGX_INT8 || ins->shape.type == MGX_UINT8;
+}
+
+static bool multiplies_bytes(const struct mgx_ins *ins)
+{
+    return is_byte(ins->in[0]) && is_byte(ins->in[1]);
+}
+
+static bool is_nothing(const struct mgx_ins *zero)
+{
+    return !zero || mgx_is_splat(zero, 0);
+}
+
+// q, one value or one for every column, over y.
+static struct mgx_ins *spread_columns(struct mgx_ins *at, struct mgx_ins *q,
+                                      const struct mgx_shape *like)
+{
+    return mgx_shape_elements(&q->shape) == 1
+               ? spread_single(at, q, like)
+               : mgx_emit_spread(at, mgx_emit_convert(at, q, MGX_INT32), like->rank - 1, like);
+}
+
+static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    struct mgx_ins *a = ins->in[0], *b = ins->in[1], *p = zero_of(ins, 0), *q = zero_of(ins, 1);
+    const int rank = ins->shape.rank;
+    const struct mgx_shape like = ins->shape;
+    if (ins->in_count == 2 || !multiplies_bytes(ins) || !mgx_shape_is_static(&a->shape))
+        return NULL;
+    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_quant_dot, a, b);
+    if (!is_nothing(q) && y) {
+        struct mgx_ins *columns = spread_columns(ins, q, &like);
+        y = less(ins, y, columns, sum_along(ins, a, rank - 1));
+        if (!is_nothing(p) && y) { // ... + k p q
+            struct mgx_ins *both = mgx_emit_binary(ins, &mgx_op_mul, columns, spread_single(ins, p, &like));
+            struct mgx_ins *depth = mgx_emit_splat(ins, &like, (double)a->shape.lens[rank - 1]);
+            y = mgx_emit_binary(ins, &mgx_op_add, y, mgx_emit_binary(ins, &mgx_op_mul, both, depth));
+        }
+    }
+    if (is_nothing(p) || !y)
+        return y;
+    if (b->literal && rank == 2)
+        return less_known(ins, y, p, b->literal, 1, 1);
+    return less(ins, y, spread_single(ins, p, &like), sum_along(ins, b, rank - 2));
+}
+
+// The image with the padding in it, of the zero point's value.
+static struct mgx_ins *pad(struct mgx_ins *at, struct mgx_ins *x, int64_t value)
+{
+    const struct mgx_ints padding = mgx_ins_ints(at, "padding");
+    const int rank = x->shape.rank, spatial = rank - 2;
+    int64_t pads[2 * MGX_MAX_RANK] = {0};
+    for (int d = 0; d < spatial; d++) {
+        pads[d + 2] = padding.v[d];
+        pads[d + 2 + rank] = padding.v[padding.count == spatial ? d : d + spatial];
+    }
+    return mgx_emit_before(
+        at, &mgx_op_pad,
+        MGX_ATTRS(mgx_ints("pads", pads, 2 * rank), mgx_real("value", (double)value)), MGX_IN(x));
+}
+
+static struct mgx_ins *convolution(struct mgx_rewriter *r, struct mgx_ins *ins, struct mgx_ins *x,
+                                   bool padded)
+{
+    static const int64_t zeros[2 * MGX_MAX_RANK];
+    void *attr = mgx_edit_attr(r->call->program, ins);
+    if (padded && attr &&
+        !mgx_edit_ints(r->call->program, ins->op, attr, "padding", zeros, ins->shape.rank - 2))
+        return NULL;
+    struct mgx_ins *in[] = {x, ins->in[1]};
+    return x ? mgx_emit_edited(ins, ins->op, attr, in, 2) : NULL;
+}
+
+static struct mgx_ins *bare_convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                        const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ins *x = ins->in[0], *w = ins->in[1], *p = zero_of(ins, 0);
+    int64_t value;
+    if (ins->in_count == 2 || !multiplies_bytes(ins) || !is_nothing(zero_of(ins, 1)) ||
+        !mgx_shape_is_static(&x->shape))
+        return NULL;
+    if (is_nothing(p))
+        return convolution(r, ins, x, false);
+    const bool padded = !mgx_ints_all(mgx_ins_ints(ins, "padding"), 0);
+    if (!w->literal || mgx_ins_int(ins, "padding_mode") != 0 || (padded && !known(p, &value)))
+        return NULL;
+    x = padded ? pad(ins, x, value) : x;
+    return less_known(ins, convolution(r, ins, x, padded), p, w->literal, 0, 1);
+}
+
+static const struct mgx_rule rules[] = {
+    {"quant_dot => quant_dot(turned a, ...)", MGX_IF_STATIC, .rewrite = turn_operand},
+    {"quant_convolution => quant_convolution(turned x, ...)", MGX_IF_STATIC,
+     .rewrite = turn_operand},
+    {"dequantizelinear => dequantizelinear(turned x, s)", MGX_IF_STATIC,
+     .rewrite = turn_dequantized},
+    {"quant_dot => quant_dot(a, b) - p (sum b - k q) - q sum a", MGX_IF_STATIC,
+     .rewrite = bare_dot},
+    {"quant_convolution => quant_convolution(x, w) - p sum w", MGX_IF_STATIC,
+     .rewrite = bare_convolution},
+};
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
+}
+
+const struct mgx_pass mgx_pass_bare_products = {
+    .name = "bare_products",
+    .meaning = "takes the zero points out of products of bytes",
+    .module = run,
+};

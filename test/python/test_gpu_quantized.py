@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Quantised models on a card: those of ONNX Runtime's quantizer (test/onnx/make_quantized.py) against the reference, and
+random products and convolutions of bytes with what follows them against numpy. The card is MGX_TEST_DEVICE, else whatever OpenCL has;
+MGX_CASES says how many of each."""
+import os
+import pathlib
+
+import card  # first: it says which card
+import migraphx
+import numpy as np
+import pytest
+
+pytestmark = card.needs_card
+CASES = int(os.environ.get("MGX_CASES", "4"))
+SEED = int(os.environ.get("MGX_SEED", "1"))
+MODELS = sorted((pathlib.Path(__file__).resolve().parent.parent / "onnx" / "quantized").glob("*.onnx"))
+
+
+def run(path, target, x, **options):
+    program = migraphx.parse_onnx(str(path))
+    program.compile(migraphx.get_target(target), **options)
+    return program, np.array(program.run({"x": x})[0])
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_models(path):
+    recorded = np.load(path.with_suffix(".npz"))
+    x, y = recorded["x"], recorded["y"]
+    step = np.diff(np.unique(y)).min() * 1.01
+    if path.stem.endswith("dynamic"):  # results are no multiples of anything
+        step = np.abs(y).max() / 255
+    _, meant = run(path, "ref", x)
+    program, given = run(path, "gpu", x, offload_copy=True)
+    assert ": ref (" not in program.explain()
+    assert np.abs(given - meant).max() <= step
+    assert np.abs(given - y).max() <= max(step, np.abs(meant - y).max())
+
+
+class Builder:
+    """A program of bytes, and the same in numpy."""
+
+    def __init__(self, seed):
+        self.rng, self.program, self.feeds = np.random.default_rng(seed), migraphx.program(), {}
+        self.main = self.program.get_main_module()
+
+    def op(self, name, inputs, **attributes):
+        return self.main.add_instruction(migraphx.op(name, **attributes), inputs)
+
+    def pick(self, *values):
+        return values[self.rng.integers(len(values))]
+
+    def bytes(self, kind, shape):
+        low, high = (-128, 128) if kind == "int8" else (0, 256)
+        return self.rng.integers(low, high, shape).astype(kind)
+
+    def param(self, value):
+        name = "p%d" % len(self.feeds)
+        self.feeds[name] = value
+        return self.main.add_parameter(name, migraphx.shape(type=str(value.dtype) + "_type" if value.dtype != np.float32 else "float_type", lens=list(value.shape)))
+
+    def literal(self, value):
+        return self.main.add_literal(np.ascontiguousarray(value))
+
+    def over(self, value, shape):
+        return self.op("multibroadcast", [self.literal(np.array([value]) if np.ndim(value) == 0 else value)], out_lens=list(shape))
+
+    def zero(self, kind, often=0.5):
+        ends = {"int8": [0, -128, 5, -77], "uint8": [0, 128, 3, 200]}[kind]
+        return np.array(self.pick(*ends) if self.rng.random() < often else 0, kind)
+
+    def narrowed(self, y, want, shape):
+        """What makes bytes of sums: a scale for every column or one, a bias, a residual of bytes, an activation."""
+        rng, axis = self.rng, 1 if len(shape) == 4 else len(shape) - 1
+        columns = [shape[axis] if d == axis else 1 for d in range(len(shape))]
+        size = max(float(np.abs(want).max()), 1.0)
+        scale = (rng.uniform(0.5, 2, columns) / size).astype(np.float32)
+        y, want = self.op("dequantizelinear", [y, self.over(scale, shape)]), want * scale.astype(np.float64)
+        if rng.integers(2):
+            bias = rng.uniform(-1, 1, columns).astype(np.float32)
+            y, want = self.op("add", [y, self.over(bias, shape)]), want + bias
+        if rng.integers(2):
+            kind, s = self.pick("int8", "uint8"), np.float32(0.01)
+            other, z = self.bytes(kind, shape), self.zero(kind)
+            r = self.op("dequantizelinear", [self.param(other), self.over(s, shape), self.over(z, shape)])
+            y, want = self.op("add", [y, r]), want + (other.astype(np.float64) - float(z)) * s
+        if rng.integers(2):
+            y, want = self.op("relu", [y]), np.maximum(want, 0)
+        kind, s = self.pick("int8", "uint8"), np.float32(rng.uniform(0.005, 0.02))
+        z = self.zero(kind)
+        y = self.op("quantizelinear", [y, self.over(s, shape), self.over(z, shape)])
+        return y, want / s + float(z), kind
+
+    def check(self, y, want, kind):
+        self.main.add_return([y])
+        self.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+        said = self.program.explain()
+        assert ": ref (" not in said, said
+        runs = [np.array(self.program.run(self.feeds)[0]) for _ in range(3)]  # the third one plays a recording
+        assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
+        if kind is None:
+            np.testing.assert_array_equal(runs[0], want)
+            return
+        low, high = (-128, 127) if kind == "int8" else (0, 255)
+        got, want = runs[0].astype(np.float64), np.clip(want, low, high)
+        assert np.abs(got - want).max() <= 0.5 + 2e-3, np.abs(got - want).max()  # where a float lies between two
+
+
+def finish(b, y, want, shape):
+    if b.rng.integers(4) == 0:
+        b.check(y, want, None)  # sums are exact
+    else:
+        y, want, kind = b.narrowed(y, want.astype(np.float64), shape)
+        b.check(y, want, kind)
+
+
+def zeros(b, p, q):
+    return [b.literal(np.array([p])), b.literal(np.array([q]))] if q else [b.literal(np.array([p]))] if p else []
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_products(case):
+    b = Builder([SEED, 1, case])
+    ka, kb = b.pick("int8", "uint8"), b.pick("int8", "int8", "uint8")
+    rows, depth, columns = b.pick(1, 5, 33, 128, 197, 300), b.pick(3, 16, 30, 64, 100, 256, 768), b.pick(3, 8, 30, 64, 96, 200, 264)
+    batch = [int(n) for n in b.rng.integers(1, 4, b.rng.integers(0, 3))]
+    x, p = b.bytes(ka, batch + [rows, depth]), b.zero(ka)
+    constant = b.rng.integers(3) > 0
+    w, q = b.bytes(kb, [depth, columns] if constant else batch + [depth, columns]), b.zero(kb, 0.3)
+    if not constant:
+        right = b.param(w)
+    elif b.rng.integers(2):
+        right = b.op("transpose", [b.literal(w.T.copy())], permutation=[1, 0])
+    else:
+        right = b.literal(w)
+    if batch and constant:
+        right = b.op("multibroadcast", [right], out_lens=batch + [depth, columns])
+    y = b.op("quant_dot", [b.param(x), right] + zeros(b, p, q))
+    want = (x.astype(np.int64) - int(p)) @ (w.astype(np.int64) - int(q))
+    finish(b, y, want, batch + [rows, columns])
+
+
+def convolution(x, w, stride, padding, dilation, group):
+    n, c, h, _ = x.shape
+    o, cg, kh, kw = w.shape
+    x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    oh = (x.shape[2] - (kh - 1) * dilation[0] - 1) // stride[0] + 1
+    ow = (x.shape[3] - (kw - 1) * dilation[1] - 1) // stride[1] + 1
+    y = np.zeros((n, o, oh, ow), np.int64)
+    for g in range(group):
+        for i in range(kh):
+            for j in range(kw):
+                part = x[:, g * cg : (g + 1) * cg, i * dilation[0] :, j * dilation[1] :][:, :, : (oh - 1) * stride[0] + 1 : stride[0], : (ow - 1) * stride[1] + 1 : stride[1]]
+                y[:, g * o // group : (g + 1) * o // group] += np.einsum("nchw,oc->nohw", part, w[g * o // group : (g + 1) * o // group, :, i, j])
+    return y
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_convolutions(case):
+    b = Builder([SEED, 2, case])
+    ka, kb = b.pick("int8", "uint8"), b.pick("int8", "int8", "uint8")
+    group = b.pick(1, 1, 1, 2)
+    size = [b.pick(1, 2, 3), group * b.pick(3, 4, 16, 24, 64, 72, 160), b.pick(7, 8, 14, 31), b.pick(7, 9, 28)]
+    if b.rng.integers(8) == 0:
+        group = size[1]
+    k = [b.pick(1, 2, 3, 5), b.pick(1, 3, 3)] if b.rng.integers(3) else [1, 1]
+    stride, dilation = [b.pick(1, 1, 2, 3), b.pick(1, 1, 2)], [b.pick(1, 1, 2), 1]
+    padding = [b.pick(0, 1, k[0] // 2), b.pick(0, k[1] // 2)]
+    if (k[0] - 1) * dilation[0] + 1 > size[2] + 2 * padding[0] or k[1] > size[3] + 2 * padding[1]:
+        dilation, padding = [1, 1], [k[0] // 2, k[1] // 2]
+    out = group * (b.pick(1, 2) if group == size[1] else b.pick(8, 16, 40, 64, 65))
+    x, p = b.bytes(ka, size), b.zero(ka)
+    w, q = b.bytes(kb, [out, size[1] // group] + k), b.zero(kb, 0.3)
+    y = b.op("quant_convolution", [b.param(x), b.literal(w)] + zeros(b, p, q), padding=padding, stride=stride, dilation=dilation, group=group)
+    want = convolution(x.astype(np.int64) - int(p), w.astype(np.int64) - int(q), stride, padding, dilation, group)
+    finish(b, y, want, list(want.shape))
