@@ -23,6 +23,7 @@ enum { // CUdevice_attribute, CUfunction_attribute, CUlaunchAttributeID
     FUNCTION_SHARED_CARVEOUT = 9,
     LAUNCH_CLUSTER = 4,
     LAUNCH_DEPENDENT = 6,
+    MAP_UINT8 = 0,
     MAP_FLOAT16 = 6,
     MAP_FLOAT32 = 7,
     MAP_BFLOAT16 = 9,
@@ -282,11 +283,16 @@ static enum mgx_status tensor_map(struct gpu_device *d, const struct gpu_tensor_
 {
     static const int types[] = {[GPU_MAP_HALF] = MAP_FLOAT16,
                                 [GPU_MAP_BF16] = MAP_BFLOAT16,
+                                [GPU_MAP_BYTE] = MAP_UINT8,
                                 [GPU_MAP_FLOAT] = MAP_FLOAT32,
                                 [GPU_MAP_TF32] = MAP_TFLOAT32};
-    const bool wide = t->type == GPU_MAP_FLOAT || t->type == GPU_MAP_TF32;
+    static const unsigned sizes[] = {[GPU_MAP_HALF] = 2,
+                                     [GPU_MAP_BF16] = 2,
+                                     [GPU_MAP_BYTE] = 1,
+                                     [GPU_MAP_FLOAT] = 4,
+                                     [GPU_MAP_TF32] = 4};
     const int type = types[t->type], swizzle = t->narrow ? MAP_SWIZZLE_64 : MAP_SWIZZLE_128;
-    const unsigned values = (t->narrow ? 64 : 128) / (wide ? 4 : 2);
+    const unsigned values = (t->narrow ? 64 : 128) / sizes[t->type];
     const unsigned box[2] = {values, t->box};
     const unsigned steps[5] = {1, t->image ? t->step[0] : 1, t->image ? t->step[1] : 1, 1, 1};
     void *before = NULL;

@@ -81,6 +81,7 @@ enum gpu_map_type {
     GPU_MAP_HALF,
     GPU_MAP_BF16,
     GPU_MAP_FLOAT,
+    GPU_MAP_BYTE,
     GPU_MAP_TF32, // floats that are rounded to 10 bits behind the point as they arrive
 };
 

@@ -132,7 +132,7 @@ bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *
 // Do products of a few rows have b in the same form?
 static bool is_shared(const struct gpu_wgmma_product *g)
 {
-    return g->p.ins->op == &mgx_op_dot && g->units == GPU_WGMMA_NARROW;
+    return gpu_product_is_dot(&g->p) && g->units == GPU_WGMMA_NARROW;
 }
 
 static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,

@@ -12,6 +12,7 @@ enum gpu_wgmma_units {
     GPU_WGMMA_NARROW, // half and bf16, 64 values a block
     GPU_WGMMA_TF32,   // floats as the units round them, 32 values a block
     GPU_WGMMA_SPLIT,  // floats as sums of three bf16: kernel/wgmma_split.gpu
+    GPU_WGMMA_BYTES,  // bytes with or without a sign, 128 values a block, sums of 32 bits
 };
 
 enum { GPU_WGMMA_PIECES = 3 }; // of a split float
@@ -40,6 +41,9 @@ struct gpu_wgmma_product {
     struct gpu_tensor_map map;   // of a, without its address
     int step[2], pad[2], far[2]; // height, width: of the gathering
     struct gpu_wgmma_fold fold;
+    // Results are bytes, finished four by four in registers: sixteen columns of b are packed in the order
+    // that gives a thread four neighbours.
+    bool quads;
     // Where weights go, in values: from row to row of taps, and from tap to tap.
     int64_t row_depth, tap_depth;
 };
@@ -164,3 +168,5 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
 int gpu_wgmma_result_bytes(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g);
 // Are results of 16 bits finished two by two in registers? Their operands are columns' constants.
 bool gpu_wgmma_pairs(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g);
+// Are results bytes in whole lines of 16 bytes?
+bool gpu_wgmma_quads(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g);

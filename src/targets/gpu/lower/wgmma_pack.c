@@ -3,6 +3,8 @@
 // taps of a column where the left operand has their channels, every tap filled up to whole blocks.
 //
 //     16 bits   64 values a block, as they are
+//     bytes     128 values a block, as they are; where results leave four by four, of 16 columns 2 q + r
+//               and 8 + 2 q + r are those of 4 q + r and 4 q + 2 + r
 //     TF32      32 values a block, rounded to 10 bits behind the point
 //     split     32 values a block as three rows of 32 bf16: x = p0 + p1 + p2 exactly; each row in
 //               the order in which a thread of the kernel finds its share of a's row
@@ -67,6 +69,9 @@ static void take_apart(char *to, const char *from, int64_t count, int64_t step, 
 {
     if (step == 1)
         memcpy(to, from, (size_t)count * size);
+    else if (size == 1)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = from[i * step];
     else if (size == sizeof(uint16_t))
         for (int64_t i = 0; i < count; i++)
             memcpy(to + 2 * i, from + 2 * i * step, 2);
@@ -75,18 +80,18 @@ static void take_apart(char *to, const char *from, int64_t count, int64_t step, 
             memcpy(to + 4 * i, from + 4 * i * step, 4);
 }
 
-// A row of taps to one column, of values of 2 or 4 bytes.
+// A row of taps to one column, of values of 1, 2 or 4 bytes.
 static void gather(const struct gpu_wgmma_product *g, const struct mgx_tensor *weights, int64_t n,
                    char *to)
 {
     const struct mgx_shape *s = &weights->shape;
-    const bool dot = g->p.ins->op == &mgx_op_dot;
+    const bool dot = gpu_product_is_dot(&g->p);
     const int64_t channels = s->lens[dot ? s->rank - 2 : 1];
     const int64_t column = s->strides[dot ? s->rank - 1 : 0];
     const int64_t channel = s->strides[dot ? s->rank - 2 : 1];
     const int64_t fold = g->fold.bytes ? g->fold.fold : 1;
     const int64_t size = (int64_t)mgx_type_size(s->type);
-    assert(size == 2 || size == 4);
+    assert(size == 1 || size == 2 || size == 4);
     memset(to, 0, (size_t)(g->blocks * g->block * size));
     for (int64_t h = 0; h < (dot ? 1 : s->lens[2]); h++)
         for (int64_t w = 0; w < (dot ? 1 : s->lens[3]); w++) {
@@ -101,6 +106,12 @@ static void gather(const struct gpu_wgmma_product *g, const struct mgx_tensor *w
 size_t gpu_wgmma_packed_bytes(const struct gpu_wgmma_product *g)
 {
     return (size_t)g->p.columns * (size_t)g->blocks * (size_t)gpu_wgmma_b_bytes(g->units);
+}
+
+// The column that is packed as number n.
+static int64_t column_at(const struct gpu_wgmma_product *g, int64_t n)
+{
+    return g->quads ? n / 16 * 16 + n % 8 / 2 * 4 + n % 16 / 8 * 2 + n % 2 : n;
 }
 
 struct packing {
@@ -128,7 +139,7 @@ static void pack_columns(void *user, int task, int thread)
                  end = mgx_part_begin(g->p.columns, task + 1, p->tasks);
          n < end; n++) {
         char *to = p->to + n * bytes;
-        gather(g, p->weights, n, split ? (char *)row : to);
+        gather(g, p->weights, column_at(g, n), split ? (char *)row : to);
         for (int i = 0; split && i < g->blocks; i++)
             pack_split((uint16_t *)to + i * GPU_WGMMA_PIECES * PIECE, row + i * PIECE);
         for (int i = 0; g->units == GPU_WGMMA_TF32 && i < g->blocks * PIECE; i++)
@@ -153,7 +164,7 @@ struct gpu_tensor_map gpu_wgmma_map(const struct gpu_wgmma_product *g, void *add
 {
     const bool split = g->units == GPU_WGMMA_SPLIT;
     const uint64_t bytes = (uint64_t)g->blocks * (uint64_t)gpu_wgmma_b_bytes(g->units);
-    const uint64_t size = g->units == GPU_WGMMA_TF32 ? 4 : 2;
+    const uint64_t size = g->units == GPU_WGMMA_TF32 ? 4 : g->units == GPU_WGMMA_BYTES ? 1 : 2;
     return (struct gpu_tensor_map){.address = address,
                                    .type = split ? GPU_MAP_BF16 : g->map.type,
                                    .narrow = split,

@@ -12,7 +12,7 @@
 
 enum { MOST_LOW = 127, MOST_STEP = 8, MOST_FAR = 255, LEAST_DEPTH = 8, MOST_FOLD = 32 };
 enum { FEW = 8 };     // channels below are no line of half
-enum { WIDEST = 64 }; // values of a row of taps that are read as one pixel
+enum { WIDEST = 128 }; // bytes of a row of taps that are read as one pixel, of floats twice as many
 #define MOST_FOLDED ((size_t)1 << 32)
 
 // --- what is offered ---
@@ -20,6 +20,14 @@ enum { WIDEST = 64 }; // values of a row of taps that are read as one pixel
 static bool set_units(struct gpu_wgmma_product *g, enum mgx_type type, bool tf32)
 {
     const bool wide = type == MGX_FLOAT;
+    if (gpu_product_is_bytes(&g->p)) {
+        g->units = GPU_WGMMA_BYTES;
+        g->map.type = GPU_MAP_BYTE;
+        g->block = 128;
+        g->line = 16;
+        g->size = 1;
+        return true;
+    }
     g->units = !wide ? GPU_WGMMA_NARROW : tf32 ? GPU_WGMMA_TF32 : GPU_WGMMA_SPLIT;
     g->map.type = type == MGX_HALF   ? GPU_MAP_HALF
                   : type == MGX_BF16 ? GPU_MAP_BF16
@@ -52,7 +60,7 @@ bool gpu_wgmma_merge(const struct mgx_shape *s, const int *axes, int count, int6
 // Rows may come in any order, as long as all arrays agree: the order in which a's lie.
 static void order_rows(struct gpu_wgmma_product *g, const struct mgx_shape *a)
 {
-    const bool dot = g->p.ins->op == &mgx_op_dot;
+    const bool dot = gpu_product_is_dot(&g->p);
     g->column_axis = dot ? a->rank - 1 : 1;
     g->row_axis_count = 0;
     for (int i = 0; i < a->rank; i++) {
@@ -210,7 +218,8 @@ static bool set_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     g->taps_w = (int)up(g->taps_w, f->fold);
     for (int i = 0; i < 2; i++)
         g->step[i] /= f->fold;
-    const bool wide = g->taps_w * f->channels <= WIDEST;
+    const int64_t values = g->size == 1 ? WIDEST : WIDEST / 2;
+    const bool wide = g->taps_w * f->channels <= values;
     g->channels = f->channels;
     set_depths(g, wide);
     size_fold(c, g, wide);
@@ -266,19 +275,21 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     if (!(d->properties.features & GPU_TENSOR_MAPS))
         return "no matrix units of Hopper's kind";
     const char *why = gpu_product_read(c, &g->p);
-    if (!why && !gpu_product_is_float(&g->p))
-        why = "a product that is not summed in float";
+    if (!why && !gpu_product_is_float(&g->p) && !gpu_product_is_bytes(&g->p))
+        why = "a product that is not summed in float, nor one of bytes";
     if (why)
         return why;
     const enum mgx_type type = g->p.make ? g->p.make->shape.type : c->in[g->p.operand[0]].type;
-    if (!set_units(g, type, gpu_machine(c->machine)->tf32) || c->in[g->p.operand[1]].type != type)
+    if (!set_units(g, type, gpu_machine(c->machine)->tf32) ||
+        (g->units != GPU_WGMMA_BYTES && c->in[g->p.operand[1]].type != type))
         return "operands that are not both half, both bf16 or both float";
     if (!c->constant[g->p.operand[1]])
         return "a right operand that is computed";
     if (g->p.depth < LEAST_DEPTH || mgx_shape_elements(c->out) == 0)
         return "hardly any depth, or no results";
     order_rows(g, &c->in[g->p.operand[0]]);
-    why = g->p.ins->op == &mgx_op_dot ? read_dot(c, g) : read_convolution(c, g);
+    why = gpu_product_is_dot(&g->p) ? read_dot(c, g) : read_convolution(c, g);
+    g->quads = gpu_wgmma_quads(c, g);
     if (!why && !g->fold.bytes && c->in_offset && c->in_offset[g->p.operand[0]] % 16) {
         c->want_in[g->p.operand[0]] = MGX_PLAN_LIKE_RESULT;
         why = "a left operand that begins between multiples of 16 bytes";

@@ -9,11 +9,25 @@
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/wgmma.h"
 
-enum { LINE = 8 };
+enum { LINE = 8, QUAD = 4, WHOLE_LINE = 16 };
 
 static bool is_narrow(enum mgx_type type)
 {
     return type == MGX_HALF || type == MGX_BF16;
+}
+
+static bool is_byte(enum mgx_type type)
+{
+    return type == MGX_INT8 || type == MGX_UINT8;
+}
+
+// Words of eight values, for types whose lines are read whole; 0: of others.
+static int words_of(enum mgx_type type)
+{
+    return is_byte(type)                              ? 2
+           : is_narrow(type)                          ? 4
+           : type == MGX_FLOAT || type == MGX_INT32 ? 8
+                                                      : 0;
 }
 
 // --- text: operands of the epilogue, eight columns at a time ---
@@ -30,7 +44,8 @@ struct line { // how an array lies
     int words; // of eight values
 };
 
-static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *s, bool *one_row)
+static bool is_lines_of(const struct gpu_wgmma_product *g, const struct mgx_shape *s, int length,
+                        bool *one_row)
 {
     const int *axes = g->row_axes, count = g->row_axis_count, column = g->column_axis;
     *one_row = true;
@@ -38,18 +53,22 @@ static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *
         if (s->lens[axes[i]] == 1 || s->strides[axes[i]] == 0)
             continue;
         *one_row = false;
-        if (s->strides[axes[i]] % LINE)
+        if (s->strides[axes[i]] % length)
             return false;
     }
-    return s->strides[column] == 1 && s->lens[column] % LINE == 0 &&
-           (is_narrow(s->type) || s->type == MGX_FLOAT);
+    return s->strides[column] == 1 && s->lens[column] % length == 0 && words_of(s->type);
+}
+
+static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *s, bool *one_row)
+{
+    return is_lines_of(g, s, LINE, one_row);
 }
 
 static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g, int e)
 {
     const struct mgx_shape *s = &c->in[g->p.extra[e]];
     bool one_row;
-    struct line line = {KIND_SINGLE, s->type, is_narrow(s->type) ? 4 : 8};
+    struct line line = {KIND_SINGLE, s->type, words_of(s->type)};
     if (is_lines(g, s, &one_row))
         line.kind = one_row && c->constant[g->p.extra[e]] ? KIND_COLUMN : KIND_WHOLE;
     return line;
@@ -90,19 +109,21 @@ static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
 }
 
 static void emit_struct(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_wgmma_product *g, const char *name, enum kind kind)
+                        const struct gpu_wgmma_product *g, const char *name, enum kind kind,
+                        int values)
 {
     mgx_str_printf(out, "struct %s {\n    u32 none;\n", name);
     for (int e = 0; e < g->p.extra_count; e++) {
         const struct line line = line_of(c, g, e);
         if (line.kind == kind)
-            mgx_str_printf(out, "    u32 e%d[%d];\n", e, line.words);
+            mgx_str_printf(out, "    u32 e%d[%d];\n", e, line.words * values / LINE);
     }
     mgx_str_put(out, "};\n");
 }
 
 static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
-                       const struct gpu_wgmma_product *g, const char *name, enum kind kind)
+                       const struct gpu_wgmma_product *g, const char *name, enum kind kind,
+                       int values)
 {
     mgx_str_printf(out, "FUNCTION void load_%s(struct %s *x", name, name);
     emit_params(out, c, g);
@@ -114,14 +135,20 @@ static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
         if (line.kind != kind)
             continue;
         emit_at(out, at, g, &c->in[g->p.extra[e]], kind == KIND_WHOLE);
-        mgx_str_printf(out, "    read_words_%d(x->e%d, e%d + %s);\n", line.words, e, e, at);
+        mgx_str_printf(out, "    read_words_%d(x->e%d, e%d + %s);\n", line.words * values / LINE,
+                       e, e, at);
     }
     mgx_str_put(out, "}\n");
 }
 
 static const char *word_type(enum mgx_type type)
 {
-    return type == MGX_HALF ? "half" : type == MGX_BF16 ? "bf16" : "float";
+    return type == MGX_HALF    ? "half"
+           : type == MGX_BF16  ? "bf16"
+           : type == MGX_INT8  ? "int8"
+           : type == MGX_UINT8 ? "uint8"
+           : type == MGX_INT32 ? "int32"
+                               : "float";
 }
 
 static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -151,13 +178,24 @@ static void emit_values(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_printf(out, "#pragma unroll\n    for (int j = 0; j < %d; j++) {\n", many);
     for (int i = 0, e = 0; i < count; i++) {
         if (i == g->p.place || !g->p.tail)
-            mgx_str_printf(out, "        const float v%d = sums[j];\n", i);
+            mgx_str_printf(out, "        const SUM v%d = sums[j];\n", i);
         else
             emit_operand(out, c, g, i, e++);
     }
     if (g->p.tail)
         gpu_emit_body_call(out, c->out->type, count);
-    mgx_str_printf(out, "        r[j] = (float)%s;\n    }\n", g->p.tail ? "y" : "v0");
+    mgx_str_printf(out, "        r[j] = (RESULT)%s;\n    }\n", g->p.tail ? "y" : "v0");
+}
+
+static void emit_single_places(struct mgx_str *out, const struct mgx_plan_offer *c,
+                               const struct gpu_wgmma_product *g)
+{
+    for (int e = 0; e < g->p.extra_count; e++) {
+        char at[16];
+        snprintf(at, sizeof at, "at%d", e);
+        if (line_of(c, g, e).kind == KIND_SINGLE)
+            emit_at(out, at, g, &c->in[g->p.extra[e]], true);
+    }
 }
 
 static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -166,15 +204,10 @@ static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c
     mgx_str_put(out, "FUNCTION void finish_wide(C_TYPE *c");
     emit_params(out, c, g);
     mgx_str_put(out, ", const struct columns *columns, const struct wide *wide, int row, int "
-                     "column, const float *sums)\n{\n    float r[8];\n");
+                     "column, const SUM *sums)\n{\n    RESULT r[8];\n");
     emit_at(out, "at", g, c->out, true);
-    for (int e = 0; e < g->p.extra_count; e++) {
-        char at[16];
-        snprintf(at, sizeof at, "at%d", e);
-        if (line_of(c, g, e).kind == KIND_SINGLE)
-            emit_at(out, at, g, &c->in[g->p.extra[e]], true);
-    }
-    emit_values(out, c, g, 8);
+    emit_single_places(out, c, g);
+    emit_values(out, c, g, LINE);
     mgx_str_printf(out, "    write_%s(c + at, r);\n}\n", word_type(c->out->type));
 }
 
@@ -189,8 +222,23 @@ bool gpu_wgmma_pairs(const struct mgx_plan_offer *c, const struct gpu_wgmma_prod
 {
     bool pairs = is_narrow(c->out->type) && leaves_lines(c, g);
     for (int e = 0; e < g->p.extra_count; e++)
-        pairs = pairs && line_of(c, g, e).kind == KIND_COLUMN;
+        pairs = pairs && line_of(c, g, e).kind == KIND_COLUMN && line_of(c, g, e).words >= 4;
     return pairs;
+}
+
+bool gpu_wgmma_quads(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
+{
+    bool one_row;
+    return g->units == GPU_WGMMA_BYTES && is_byte(c->out->type) &&
+           is_lines_of(g, c->out, WHOLE_LINE, &one_row);
+}
+
+static void emit_place(struct mgx_str *out, const struct mgx_plan_offer *c,
+                       const struct gpu_wgmma_product *g)
+{
+    mgx_str_put(out, "FUNCTION C_TYPE *place_of(C_TYPE *c, int row, int column)\n{\n");
+    emit_at(out, "at", g, c->out, true);
+    mgx_str_put(out, "    return c + at;\n}\n");
 }
 
 // struct pair, what the results of two columns are computed with; load_pair(), finish_pair() and where
@@ -213,15 +261,32 @@ static void emit_pairs(struct mgx_str *out, const struct mgx_plan_offer *c,
                            at, i);
     }
     mgx_str_put(out,
-                "}\nFUNCTION u32 finish_pair(const struct pair *columns, float x0, float x1)\n{\n"
-                "    const float sums[2] = {x0, x1};\n    float r[2];\n");
+                "}\nFUNCTION u32 finish_pair(const struct pair *columns, SUM x0, SUM x1)\n{\n"
+                "    const SUM sums[2] = {x0, x1};\n    RESULT r[2];\n");
     emit_values(out, c, g, 2);
-    mgx_str_printf(out,
-                   "    return pair_%s(r[0], r[1]);\n}\n"
-                   "FUNCTION C_TYPE *place_of(C_TYPE *c, int row, int column)\n{\n",
-                   word_type(c->out->type));
-    emit_at(out, "at", g, c->out, true);
-    mgx_str_put(out, "    return c + at;\n}\n");
+    mgx_str_printf(out, "    return pair_%s(r[0], r[1]);\n}\n", word_type(c->out->type));
+    emit_place(out, c, g);
+}
+
+// struct quad_columns and quad_wide, what the results of four columns are computed with; how they are
+// loaded, and finish_quad().
+static void emit_quads(struct mgx_str *out, const struct mgx_plan_offer *c,
+                       const struct gpu_wgmma_product *g)
+{
+    static const char *const names[] = {"quad_columns", "quad_wide"};
+    for (int kind = KIND_COLUMN; kind <= KIND_WHOLE; kind++) {
+        emit_struct(out, c, g, names[kind], (enum kind)kind, QUAD);
+        emit_loads(out, c, g, names[kind], (enum kind)kind, QUAD);
+    }
+    mgx_str_put(out, "FUNCTION u32 finish_quad(const struct quad_columns *columns, const struct "
+                     "quad_wide *wide");
+    emit_params(out, c, g);
+    mgx_str_put(out, ", int row, int column, SUM x0, SUM x1, SUM x2, SUM x3)\n{\n"
+                     "    const SUM sums[4] = {x0, x1, x2, x3};\n    RESULT r[4];\n");
+    emit_single_places(out, c, g);
+    emit_values(out, c, g, QUAD);
+    mgx_str_put(out, "    return four_bytes(r);\n}\n");
+    emit_place(out, c, g);
 }
 
 // One value, wherever its operands lie.
@@ -231,11 +296,11 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
     const int count = g->p.tail ? g->p.tail->in_count : 1;
     mgx_str_put(out, "FUNCTION void finish_one(C_TYPE *c");
     emit_params(out, c, g);
-    mgx_str_put(out, ", int row, int column, float sum)\n{\n");
+    mgx_str_put(out, ", int row, int column, SUM sum)\n{\n");
     emit_at(out, "at", g, c->out, true);
     for (int i = 0, e = 0; i < count; i++) {
         if (i == g->p.place || !g->p.tail) {
-            mgx_str_printf(out, "    const float v%d = sum;\n", i);
+            mgx_str_printf(out, "    const SUM v%d = sum;\n", i);
             continue;
         }
         const struct mgx_shape *s = &c->in[g->p.extra[e]];
@@ -256,11 +321,21 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 // --- text: the matrix instruction for a width ---
 
+static const char *byte_type(const struct gpu_wgmma_product *g, int operand)
+{
+    return g->p.ins->in[operand]->shape.type == MGX_INT8 ? "s8" : "u8";
+}
+
 static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgmma_product *g)
 {
-    static const char *const types[] = {"f16", "bf16", "bf16", "tf32"}; // of enum gpu_map_type
+    static const char *const types[] = {[GPU_MAP_HALF] = "f16",
+                                        [GPU_MAP_BF16] = "bf16",
+                                        [GPU_MAP_FLOAT] = "bf16",
+                                        [GPU_MAP_TF32] = "tf32"};
+    const bool bytes = g->units == GPU_WGMMA_BYTES;
     const struct gpu_multiply m = {.name = "multiply",
-                                   .type = types[g->map.type],
+                                   .type = bytes ? byte_type(g, 0) : types[g->map.type],
+                                   .of_b = bytes ? byte_type(g, 1) : NULL,
                                    .columns = columns,
                                    .registers = g->units == GPU_WGMMA_SPLIT};
     gpu_emit_multiply(out, &m);
@@ -304,13 +379,18 @@ static void emit_make(struct mgx_str *out, const struct mgx_plan_offer *c,
 {
     mgx_str_put(out, "FUNCTION u32 fold_bits(FOLD_FROM x)\n{\n");
     if (!g->p.make) {
-        mgx_str_put(out, g->line == 8 ? "    return x;\n}\n" : "    return BITS_OF_FLOAT(x);\n}\n");
+        mgx_str_put(out, g->line == 4   ? "    return BITS_OF_FLOAT(x);\n}\n"
+                         : g->line == 8 ? "    return x;\n}\n"
+                                        : "    return (u8)x;\n}\n");
         return;
     }
     const enum mgx_type from = c->in[g->p.operand[0]].type, to = g->p.make->shape.type;
-    mgx_str_put(out, "    float y;\n    make(");
+    mgx_str_printf(out, "    %s y;\n    make(", gpu_type_value(to));
     gpu_emit_widened(out, from, "x");
-    mgx_str_printf(out, ", &y);\n    return %s(y);\n}\n", to == MGX_HALF ? "to_half" : "to_bf16");
+    mgx_str_printf(out, ", &y);\n    return %s(y);\n}\n",
+                   to == MGX_HALF   ? "to_half"
+                   : to == MGX_BF16 ? "to_bf16"
+                                    : "(u8)");
 }
 
 // fold x fold pixels to one; a line of channels a thread.
@@ -347,6 +427,9 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make);
     if (why)
         return why;
+    const bool bytes = g->units == GPU_WGMMA_BYTES, whole = mgx_type_is_integral(c->out->type);
+    mgx_str_printf(out, "#define SUM %s\n#define SUM_REGISTER \"%s\"\n#define RESULT %s\n",
+                   bytes ? "i32" : "float", bytes ? "r" : "f", whole ? "i32" : "float");
     mgx_str_printf(out, "#define C_TYPE %s\n#define PARAMS", gpu_type_memory(c->out->type));
     emit_params(out, c, g);
     mgx_str_put(out, "\n#define ARGS");
@@ -357,18 +440,21 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, "\n");
     emit_finish_one(out, c, g);
     emit_sizes(out, c, g, t);
-    emit_struct(out, c, g, "columns", KIND_COLUMN);
-    emit_struct(out, c, g, "wide", KIND_WHOLE);
+    emit_struct(out, c, g, "columns", KIND_COLUMN, LINE);
+    emit_struct(out, c, g, "wide", KIND_WHOLE, LINE);
     const bool lines = leaves_lines(c, g);
     mgx_str_printf(out, "#define WIDE_OK %d\n", lines);
     if (lines) {
-        emit_loads(out, c, g, "columns", KIND_COLUMN);
-        emit_loads(out, c, g, "wide", KIND_WHOLE);
+        emit_loads(out, c, g, "columns", KIND_COLUMN, LINE);
+        emit_loads(out, c, g, "wide", KIND_WHOLE, LINE);
         emit_finish_wide(out, c, g);
     }
     mgx_str_printf(out, "#define PAIRS %d\n", gpu_wgmma_pairs(c, g));
     if (gpu_wgmma_pairs(c, g))
         emit_pairs(out, c, g);
+    mgx_str_printf(out, "#define QUADS %d\n", g->quads);
+    if (g->quads)
+        emit_quads(out, c, g);
     mgx_str_put(out, "#define ADDRESSES (u64)c");
     for (int e = 0; e < g->p.extra_count; e++)
         if (line_of(c, g, e).kind != KIND_SINGLE)
@@ -381,6 +467,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (g->units == GPU_WGMMA_SPLIT)
         mgx_str_put(out, gpu_text_wgmma_split);
     mgx_str_put(out, gpu_text_wgmma);
+    mgx_str_put(out, gpu_text_wgmma_leave);
     if (g->fold.bytes)
         emit_fold(out, c, g);
     return NULL;

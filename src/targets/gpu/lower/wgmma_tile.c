@@ -73,6 +73,20 @@ static const struct cost {
                          0.75,
                          1.0 / 1107,
                          0.33},
+    // As 16 bits, block by block: the units take bytes twice as fast, and there are half as many blocks.
+    [GPU_WGMMA_BYTES] = {1.114,
+                         {0.057, 0.058, 0.065},
+                         0,
+                         0,
+                         1.0 / 31720,
+                         0,
+                         1.0 / 82300,
+                         1.0 / 26900,
+                         1.25,
+                         0.132,
+                         2.03,
+                         1.0 / 1896,
+                         0.46},
 };
 
 // Where blocks stay, as factors of the above but for the last one.

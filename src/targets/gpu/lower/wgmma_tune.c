@@ -172,7 +172,11 @@ static void describe_problem(void *user, struct mgx_str *out)
 {
     const struct contest *t = user;
     const struct gpu_wgmma_product *g = t->g;
-    static const char *const types[] = {"half", "bf16", "float", "tf32"};
+    static const char *const types[] = {[GPU_MAP_HALF] = "half",
+                                        [GPU_MAP_BF16] = "bf16",
+                                        [GPU_MAP_BYTE] = "byte",
+                                        [GPU_MAP_FLOAT] = "float",
+                                        [GPU_MAP_TF32] = "tf32"};
     mgx_str_printf(out, "wgmma %s m%lld n%lld k%d", types[g->map.type], (long long)g->rows,
                    (long long)g->p.columns, g->blocks);
     if (g->image)
