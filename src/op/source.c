@@ -102,10 +102,14 @@ static const char helpers[] =
     "PW_FN pw_real pw_sodd(i64 x) { return pw_odd(x < 0 ? 0 - (u64)x : (u64)x, x < 0); }\n"
     "PW_FN pw_real pw_uodd(u64 x) { return pw_odd(x, 0); }\n"
     "#if !defined(PW_QUANTIZES)\n"
+    "PW_FN pw_real pw_rounded(pw_real q, pw_real low, pw_real high)\n"
+    "{\n"
+    "    q = rint(q);\n"
+    "    return q > low ? q < high ? q : high : low;\n"
+    "}\n"
     "PW_FN pw_real pw_quantized(pw_real q, pw_real zero, pw_real low, pw_real high)\n"
     "{\n"
-    "    q = rint(q) + zero;\n"
-    "    return q > low ? q < high ? q : high : low;\n"
+    "    return pw_rounded(q, low - zero, high - zero) + zero;\n"
     "}\n"
     "#endif\n" TRUNCATIONS(real);
 
@@ -370,33 +374,87 @@ static bool is_zero(const struct mgx_ins *ins)
     return ins->literal && mgx_load_double(ins->shape.type, ins->literal->data, 0) == 0;
 }
 
+static void put_zero(const struct function *f, const struct mgx_ins *ins)
+{
+    if (ins->in_count == 3)
+        put_as_real(f, ins->in[2]);
+    else
+        mgx_str_put(f->s->out, "(pw_real)0");
+}
+
 // x / 1 is x.
-static void put_quantized(const struct function *f, const struct mgx_ins *ins)
+static void put_quotient(const struct function *f, const struct mgx_ins *ins)
 {
     struct mgx_str *out = f->s->out;
-    const enum mgx_type type = ins->shape.type;
     const struct mgx_ins *scale = ins->in[1];
     const bool one =
         scale->literal && mgx_load_double(scale->shape.type, scale->literal->data, 0) == 1;
-    mgx_str_printf(out, "(%s)pw_quantized((float)(", kind_type[kind_of(type)]);
+    mgx_str_put(out, "(float)(");
     put_as_real(f, ins->in[0]);
     mgx_str_put(out, one ? "" : " / ");
     if (!one)
         put_as_real(f, scale);
-    mgx_str_put(out, "), ");
-    if (ins->in_count == 3)
-        put_as_real(f, ins->in[2]);
-    else
-        mgx_str_put(out, "0");
+    mgx_str_put(out, ")");
+}
+
+static void put_quantized(const struct function *f, const struct mgx_ins *ins)
+{
+    struct mgx_str *out = f->s->out;
+    const enum mgx_type type = ins->shape.type;
+    mgx_str_printf(out, "(%s)pw_quantized(", kind_type[kind_of(type)]);
+    put_quotient(f, ins);
+    mgx_str_put(out, ", ");
+    put_zero(f, ins);
     mgx_str_printf(out, ", %d, %d)", (int)mgx_type_lowest(type), (int)mgx_type_highest(type));
+}
+
+// What is quantized and dequantized again stays a pw_real: the integer without its zero point.
+static void put_pair(const struct function *f, const struct mgx_ins *q)
+{
+    struct mgx_str *out = f->s->out;
+    mgx_str_put(out, "(pw_rounded(");
+    put_quotient(f, q);
+    for (int i = 0; i < 2; i++) {
+        mgx_str_printf(out, ", (pw_real)%d - ",
+                       (int)(i ? mgx_type_highest(q->shape.type) : mgx_type_lowest(q->shape.type)));
+        put_zero(f, q);
+    }
+    mgx_str_put(out, "))");
+}
+
+// Is it an integer of the text, which narrows between floats?
+static bool is_quantized_here(const struct function *f, const struct mgx_ins *ins)
+{
+    for (int i = 0; i < f->param_count; i++)
+        if (f->params[i] == ins)
+            return false;
+    return ins->op == &mgx_op_quantizelinear;
+}
+
+// Do both have the same zero point, one value or none?
+static bool same_zero(const struct mgx_ins *q, const struct mgx_ins *dq)
+{
+    double zero[2] = {0, 0};
+    const struct mgx_ins *const both[] = {q, dq};
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_ins *z = both[i]->in_count == 3 ? both[i]->in[2] : NULL;
+        if (z && !z->literal)
+            return q->in_count == 3 && dq->in_count == 3 && q->in[2] == dq->in[2];
+        zero[i] = z ? mgx_load_double(z->shape.type, z->literal->data, 0) : 0;
+    }
+    return zero[0] == zero[1];
 }
 
 static void put_dequantized(const struct function *f, const struct mgx_ins *ins)
 {
     struct mgx_str *out = f->s->out;
-    const bool shifts = ins->in_count == 3 && !is_zero(ins->in[2]);
+    const bool pair = is_quantized_here(f, ins->in[0]) && same_zero(ins->in[0], ins);
+    const bool shifts = !pair && ins->in_count == 3 && !is_zero(ins->in[2]);
     mgx_str_put(out, shifts ? "(float)((" : "(float)(");
-    put_as_real(f, ins->in[0]);
+    if (pair)
+        put_pair(f, ins->in[0]);
+    else
+        put_as_real(f, ins->in[0]);
     if (shifts) {
         mgx_str_put(out, " - ");
         put_as_real(f, ins->in[2]);
@@ -511,7 +569,9 @@ static void put_head(const struct function *f, const char *name,
     struct mgx_str *out = f->s->out;
     mgx_str_printf(out, "PW_FN void %s(", name);
     for (int i = 0; i < f->param_count; i++)
-        mgx_str_printf(out, "%s x%d, ", mgx_source_type(f->params[i]->shape.type), i);
+        mgx_str_printf(
+            out, "%s x%d, ",
+            f->s->real >> i & 1 ? kind_type[REAL] : mgx_source_type(f->params[i]->shape.type), i);
     for (int i = 0; i < count; i++)
         mgx_str_printf(out, "%s%s *y%d", i ? ", " : "", mgx_source_type(results[i]->shape.type), i);
     mgx_str_put(out, ")\n{\n");
@@ -558,6 +618,20 @@ enum mgx_status mgx_source_body(struct mgx_source *s, const char *name,
         results[i] = mgx_module_result(body, i);
     const struct function f = {s, params, param_count, body->first, NULL};
     return put_function(&f, name, results, count, diag);
+}
+
+bool mgx_source_takes_real(const struct mgx_ins *ins, int operand)
+{
+    enum { MOST = 64 };
+    struct mgx_ins *params[MOST];
+    if (ins->op == &mgx_op_dequantizelinear)
+        return operand == 0;
+    if (ins->op != &mgx_op_pointwise || mgx_module_parameters(ins->mod[0], params, MOST) > MOST)
+        return false;
+    for (const struct mgx_use *use = params[operand]->uses; use; use = use->next)
+        if (use->user->op != &mgx_op_dequantizelinear || use->slot != 0)
+            return false;
+    return true;
 }
 
 enum mgx_status mgx_source_ins(struct mgx_source *s, const char *name, const struct mgx_ins *ins,

@@ -19,8 +19,9 @@
 //     pw_e4m3fn(x), pw_e4m3fnuz(x), pw_e5m2(x), pw_e5m2fnuz(x), pw_e2m1(x), pw_e8m0(x)
 //                           likewise
 //
-// It may define PW_QUANTIZES and, before the text, pw_quantized(q, zero, low, high): q rounded to
-// the nearest integer, ties to even, and zero added, between low and high; low where q is no number.
+// It may define PW_QUANTIZES and, before the text, pw_rounded(q, low, high): q rounded to the
+// nearest integer, ties to even, between low and high, low where q is no number; and
+// pw_quantized(q, zero, low, high), the same of the sum with zero, as an integer.
 //
 // Values of float and of narrower floats are pw_real, doubles double, bool and signed integers i64,
 // other integers u64; loading and storing is the kernel's own affair (mgx_source_type names the
@@ -40,6 +41,7 @@ struct mgx_source {
     struct mgx_str *out;
     bool done[MGX_PW_COUNT][MGX_SOURCE_CLASSES]; // rows whose functions are written
     bool doubles;                                // ... and the helpers for doubles
+    uint64_t real; // parameters of integers that are given as pw_real, a bit each
 };
 
 // Writes the helpers that the texts call; `out` is the caller's and collects everything.
@@ -52,5 +54,8 @@ enum mgx_status mgx_source_body(struct mgx_source *s, const char *name,
 // The same for one element-wise instruction, whose inputs are the parameters.
 enum mgx_status mgx_source_ins(struct mgx_source *s, const char *name, const struct mgx_ins *ins,
                                struct mgx_diag *diag) MGX_NODISCARD;
+// May this operand of an element-wise instruction be given as a pw_real, though it is an integer?
+// What dequantizes reads it, nothing else.
+bool mgx_source_takes_real(const struct mgx_ins *ins, int operand);
 // The type that a value is held in; NULL for types that no text is made for.
 const char *mgx_source_type(enum mgx_type type);

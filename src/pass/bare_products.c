@@ -9,8 +9,8 @@
 //                                   =>  the other type's, with one of 0: the same values
 //
 // The last one goes before the others: through what only chooses or moves values, up to where they
-// were quantized. Sums of constants are taken here. Sums wrap like those of the product, so the result
-// is the same, bit for bit. What does not fit any of these keeps its zero points.
+// were quantized. Sums of constants are taken here. Sums wrap like those of the product, so the
+// result is the same, bit for bit. What does not fit any of these keeps its zero points.
 //
 // The GPU target runs it, after simplify_qdq.
 #include <assert.h>
@@ -75,7 +75,8 @@ static bool can_turn(const struct mgx_ins *ins, int depth)
     if (ins->literal)
         return mgx_shape_is_static(&ins->shape);
     if (ins->op == &mgx_op_quantizelinear)
-        return ins->in_count == 3 && is_turned(ins->in[2]) && ins->in[2]->shape.type == ins->shape.type;
+        return ins->in_count == 3 && is_turned(ins->in[2]) &&
+               ins->in[2]->shape.type == ins->shape.type;
     bool can = depth > 0 && ins->in_count > 0 && moves(ins) && mgx_shape_is_static(&ins->shape);
     for (int i = 0; i < ins->in_count && can; i++)
         can = can_turn(ins->in[i], depth - 1);
@@ -201,7 +202,8 @@ static struct mgx_ins *sum_along(struct mgx_ins *at, struct mgx_ins *x, int axis
 {
     const int64_t axes = axis;
     x = mgx_emit_convert(at, x, MGX_INT32);
-    return mgx_emit_before(at, &mgx_op_reduce_sum, MGX_ATTRS(mgx_ints("axes", &axes, 1)), MGX_IN(x));
+    return mgx_emit_before(at, &mgx_op_reduce_sum, MGX_ATTRS(mgx_ints("axes", &axes, 1)),
+                           MGX_IN(x));
 }
 
 // y - factor sum, both spread over y.
@@ -253,9 +255,11 @@ static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
         struct mgx_ins *columns = spread_columns(ins, q, &like);
         y = less(ins, y, columns, sum_along(ins, a, rank - 1));
         if (!is_nothing(p) && y) { // ... + k p q
-            struct mgx_ins *both = mgx_emit_binary(ins, &mgx_op_mul, columns, spread_single(ins, p, &like));
+            struct mgx_ins *both =
+                mgx_emit_binary(ins, &mgx_op_mul, columns, spread_single(ins, p, &like));
             struct mgx_ins *depth = mgx_emit_splat(ins, &like, (double)a->shape.lens[rank - 1]);
-            y = mgx_emit_binary(ins, &mgx_op_add, y, mgx_emit_binary(ins, &mgx_op_mul, both, depth));
+            y = mgx_emit_binary(ins, &mgx_op_add, y,
+                                mgx_emit_binary(ins, &mgx_op_mul, both, depth));
         }
     }
     if (is_nothing(p) || !y)

@@ -76,17 +76,25 @@ static bool wants_factor(const struct mgx_pass_call *c)
 
 // A convolution may take the element-wise instruction that makes its image of one array, where the
 // target goes through the image before it multiplies: it is asked for tag "packed" and takes the
-// two, with whatever follows.
-static bool takes_maker(const struct mgx_pass_call *c, struct mgx_ins *conv)
+// two, with whatever follows. Bytes may be padded in between.
+static bool takes_maker(const struct mgx_pass_call *c, struct mgx_ins *conv,
+                        struct mgx_region *region)
 {
     const struct mgx_pass_options *o = c->options;
-    struct mgx_ins *make = conv->op == &mgx_op_convolution ? conv->in[0] : NULL;
+    const bool bytes = conv->op == &mgx_op_quant_convolution;
+    struct mgx_ins *make = bytes || conv->op == &mgx_op_convolution ? conv->in[0] : NULL;
+    struct mgx_ins *pad = bytes && make->op == &mgx_op_pad && make->in_count == 1 ? make : NULL;
+    if (pad && (pad->owner != conv->owner || !mgx_used_once(pad) || mgx_ins_int(pad, "mode") != 0))
+        return false;
+    make = pad ? pad->in[0] : make;
     if (!o->supports || !make || make->owner != conv->owner || make->in_count != 1 ||
         !mgx_is_elementwise(make) || !mgx_used_once(make) || make->in[0]->literal ||
         !mgx_shape_same_lens(&make->shape, &make->in[0]->shape))
         return false;
     const struct mgx_region pair = {.ins = {make, conv}, .count = 2};
-    return o->supports(o->supports_user, "packed", &pair);
+    if (!o->supports(o->supports_user, "packed", &pair))
+        return false;
+    return mgx_region_add(region, make) && (!pad || mgx_region_add(region, pad));
 }
 
 // Adds the element-wise instruction that reads `ins`, if it alone does.
@@ -116,8 +124,8 @@ static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module
         struct mgx_region region = {.count = 0};
         if (ins->in_count == 2 && takes_factor(ins, ins->in[0]) && wants_factor(c))
             mgx_region_add(&region, ins->in[0]);
-        else if (takes_maker(c, ins))
-            mgx_region_add(&region, ins->in[0]);
+        else
+            takes_maker(c, ins, &region);
         mgx_region_add(&region, ins);
         const struct mgx_ins *user = add_user(c, &region, ins);
         if (region.count < 2 || (!user && !mgx_region_closed(&region)))

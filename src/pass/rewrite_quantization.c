@@ -13,8 +13,8 @@
 // operators too: with f = 2^k + 1 and k the bits that go, q f - (q f - q) is q without them. z may
 // be absent.
 //
-// A target that multiplies bytes keeps what its kernels take: products of bytes without zero points,
-// and what quantizes and dequantizes floats of 32 bits and bytes, or sums of 32 bits.
+// A target that multiplies bytes keeps what its kernels take: products of bytes without zero
+// points, and what quantizes and dequantizes floats of 32 bits and bytes, or sums of 32 bits.
 //
 // The GPU target runs it; others when a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"
@@ -148,8 +148,7 @@ static struct mgx_ins *convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
                       (struct mgx_ins *[]){x, w}, 2, NULL, 0);
 }
 
-// In floats, which hold sums of up to 24 bits: kernels have no other transposed ones. The weights of
-// several groups have the channels of one of them in axis 1, so those keep their form.
+// In floats, which hold sums of up to 24 bits: kernels have no other transposed ones.
 static struct mgx_ins *backwards(struct mgx_rewriter *r, struct mgx_ins *ins,
                                  const struct mgx_match *m)
 {

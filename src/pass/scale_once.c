@@ -3,12 +3,15 @@
 //
 //     quantizelinear(x, s#, z)            =>  quantizelinear(x f, 1, z)         f = 1 / s
 //     dequantizelinear(x, t#) f           =>  dequantizelinear(x, t f)
+//     dequantizelinear(x + c#, t#)        =>  dequantizelinear(x, t) + c t        x: sums of 32 bits
+//     (a + b#) + c#                       =>  a + (b + c)                         where the above made them
 //     (a + b) f                           =>  a f + b f       where both take the factor
 //     relu(x) f                           =>  relu(x f)
 //     quantizelinear(relu(x), 1, lowest)  =>  quantizelinear(x, 1, lowest)
 //
-// f is one positive value. A quotient becomes a product, and products of constants are rounded ahead
-// of time, so a byte differs by one step where the value lies between two steps to a ten-millionth.
+// f is one positive value. A quotient becomes a product, and products of constants are rounded
+// ahead of time, so a byte differs by one step where the value lies between two steps to a ten-
+// millionth.
 //
 // The GPU target runs it, where a division takes as long as the rest of a product's end.
 #include <math.h>
@@ -23,7 +26,7 @@ static bool is_plain_scale(const struct mgx_ins *scale, double *value)
     return mgx_splat_value(scale, value) && *value > 1e-30 && *value < 1e30;
 }
 
-// A known value of which a multiple may be taken ahead of time: not many, for it is a bias as a rule.
+// A known value of which a multiple may be taken ahead of time: few, for it is a bias as a rule.
 static const struct mgx_tensor *constant_of(const struct mgx_ins *ins)
 {
     const struct mgx_ins *core = ins;
@@ -44,7 +47,7 @@ static bool takes(const struct mgx_ins *x, int depth)
     if (constant_of(x))
         return true;
     if (x->op == &mgx_op_dequantizelinear)
-        return x->in_count == 2 && x->shape.type == MGX_FLOAT && constant_of(x->in[1]) &&
+        return x->shape.type == MGX_FLOAT && constant_of(x->in[1]) &&
                (mgx_used_once(x) || !mgx_splat_value(x->in[0], &scale));
     if (depth == 0 || !mgx_used_once(x) || x->shape.type != MGX_FLOAT)
         return false;
@@ -79,8 +82,10 @@ static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *x, double f)
     if (constant_of(x))
         return multiply(at, x, f);
     if (x->op == &mgx_op_dequantizelinear) {
-        struct mgx_ins *s = multiply(at, x->in[1], f);
-        return mgx_emit_binary(at, &mgx_op_dequantizelinear, x->in[0], s);
+        struct mgx_ins *in[3] = {x->in[0], multiply(at, x->in[1], f)};
+        if (x->in_count == 3)
+            in[2] = x->in[2];
+        return in[1] ? mgx_emit_again(at, x, in, x->in_count) : NULL;
     }
     struct mgx_ins *a = scaled(at, x->in[0], f);
     if (x->op == &mgx_op_relu)
@@ -97,13 +102,102 @@ static struct mgx_ins *by_product(struct mgx_rewriter *r, struct mgx_ins *ins,
     if (!is_plain_scale(ins->in[1], &s) || s == 1 || x->shape.type != MGX_FLOAT)
         return NULL;
     const struct mgx_shape like = x->shape;
-    struct mgx_ins *y = takes(x, DEEPEST)
-                            ? scaled(ins, x, 1 / s)
-                            : mgx_emit_binary(ins, &mgx_op_mul, x, mgx_emit_splat(ins, &like, 1 / s));
+    struct mgx_ins *y =
+        takes(x, DEEPEST) ? scaled(ins, x, 1 / s)
+                          : mgx_emit_binary(ins, &mgx_op_mul, x, mgx_emit_splat(ins, &like, 1 / s));
     struct mgx_ins *one = mgx_emit_splat(ins, &like, 1), *in[] = {y, one, NULL};
     if (ins->in_count == 3)
         in[2] = ins->in[2];
     return y && one ? mgx_emit_again(ins, ins, in, ins->in_count) : NULL;
+}
+
+// --- terms that lie along one axis ---
+
+// The literal that a constant is spread from, and the axis of the result along which it varies, -1:
+// none.
+static const struct mgx_ins *core_of(struct mgx_ins *ins, int *axis)
+{
+    struct mgx_spread s;
+    *axis = -1;
+    const bool spread = mgx_spread_of(ins, &s);
+    const struct mgx_ins *core = spread ? s.core : ins;
+    const int rank = ins->shape.rank;
+    if (!core->literal)
+        return NULL;
+    for (int d = 0; d < rank; d++) {
+        const int from = spread ? s.axis[d] : d;
+        if (from < 0 || core->shape.lens[from] == 1)
+            continue;
+        if (*axis >= 0)
+            return NULL;
+        *axis = d;
+    }
+    return core;
+}
+
+static double value_of(const struct mgx_ins *core, int64_t i)
+{
+    const bool one = mgx_shape_elements(&core->shape) == 1;
+    return mgx_load_double(core->shape.type, core->literal->data,
+                           mgx_shape_index(&core->literal->shape, one ? 0 : i));
+}
+
+// Their sum or product where both are constants that vary along one axis at most, the same one;
+// NULL: they are not.
+static struct mgx_ins *combine(struct mgx_ins *at, struct mgx_ins *a, struct mgx_ins *b, bool sum)
+{
+    int axis, other;
+    const struct mgx_ins *x = core_of(a, &axis), *y = core_of(b, &other);
+    if (!x || !y || (axis >= 0 && other >= 0 && axis != other))
+        return NULL;
+    axis = axis >= 0 ? axis : other >= 0 ? other : 0;
+    const bool one = mgx_shape_elements(&x->shape) == 1 && mgx_shape_elements(&y->shape) == 1;
+    const struct mgx_shape like = at->shape;
+    int64_t lens[MGX_MAX_RANK];
+    for (int d = 0; d < like.rank; d++)
+        lens[d] = d == axis && !one ? like.lens[axis] : 1;
+    const struct mgx_shape laid = mgx_shape_make(MGX_FLOAT, like.rank, lens);
+    struct mgx_tensor t;
+    if (mgx_tensor_create(&t, &laid, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    for (int64_t i = 0; i < lens[axis]; i++) {
+        const double v = value_of(x, i), w = value_of(y, i);
+        ((float *)t.data)[i] = (float)(sum ? v + w : v * w);
+    }
+    struct mgx_ins *literal = mgx_add_literal(at->owner, &t);
+    mgx_tensor_release(&t);
+    return mgx_emit_multibroadcast(at, literal, like.lens, like.rank);
+}
+
+static struct mgx_ins *term_out(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    struct mgx_ins *sum = ins->in[0];
+    if (ins->in_count != 2 || sum->op != &mgx_op_add || sum->shape.type != MGX_INT32 ||
+        ins->shape.type != MGX_FLOAT)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        struct mgx_ins *term = combine(ins, sum->in[1 - i], ins->in[1], false);
+        if (!term)
+            continue;
+        struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_dequantizelinear, sum->in[i], ins->in[1]);
+        return mgx_emit_binary(ins, &mgx_op_add, y, term);
+    }
+    return NULL;
+}
+
+static struct mgx_ins *join_terms(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                  const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    struct mgx_ins *inner = ins->in[0];
+    if (inner->op != &mgx_op_add || !mgx_used_once(inner) || ins->shape.type != MGX_FLOAT ||
+        inner->in[0]->op != &mgx_op_dequantizelinear ||
+        inner->in[0]->in[0]->shape.type != MGX_INT32)
+        return NULL;
+    struct mgx_ins *both = combine(ins, inner->in[1], ins->in[1], true);
+    return both ? mgx_emit_binary(ins, &mgx_op_add, inner->in[0], both) : NULL;
 }
 
 static struct mgx_ins *without_relu(struct mgx_rewriter *r, struct mgx_ins *ins,
@@ -122,6 +216,9 @@ static struct mgx_ins *without_relu(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
+    {"dequantizelinear => dequantizelinear(x, t) + c t, of x + c", MGX_IF_STATIC,
+     .rewrite = term_out},
+    {"add => a + (b + c), of (a + b) + c", MGX_IF_STATIC, .rewrite = join_terms},
     {"quantizelinear => quantizelinear(x f, 1, z)", MGX_IF_STATIC, .rewrite = by_product},
     {"quantizelinear => quantizelinear(x, 1, z), of relu(x)", MGX_IF_STATIC,
      .rewrite = without_relu},

@@ -22,8 +22,11 @@ void gpu_emit_multiply(struct mgx_str *out, const struct gpu_multiply *m)
                    "    asm volatile(\"{.reg .pred p; setp.ne.b32 p, %%%d, 0; "
                    "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {",
                    m->name, bytes ? "i32" : "float", sums, m->registers ? "const u32 *" : "u64",
-                   sums + a + 1, m->columns, bytes ? 32 : tf32 ? 8 : 16, bytes ? "s32" : "f32",
-                   m->type, bytes ? m->of_b : m->type);
+                   sums + a + 1, m->columns,
+                   bytes  ? 32
+                   : tf32 ? 8
+                          : 16,
+                   bytes ? "s32" : "f32", m->type, bytes ? m->of_b : m->type);
     for (int i = 0; i < sums; i++)
         mgx_str_printf(out, "%s%%%d", i ? "," : "", i);
     if (m->registers)

@@ -22,19 +22,29 @@ struct depthwise {
     struct mgx_window window[2]; // height, width
     int v, wide, lanes, groups;
     int64_t count; // groups of places
+    bool bytes;    // sums of a few products are exact in a float
 };
+
+static bool is_byte(enum mgx_type type)
+{
+    return type == MGX_INT8 || type == MGX_UINT8;
+}
 
 static const char *read(const struct mgx_plan_offer *c, struct depthwise *d)
 {
-    if (!gpu_tail_read(c, &mgx_op_convolution, &d->tail) || d->tail.ins->in_count != 2)
+    if ((!gpu_tail_read(c, &mgx_op_convolution, &d->tail) &&
+         !gpu_tail_read(c, &mgx_op_quant_convolution, &d->tail)) ||
+        d->tail.ins->in_count != 2)
         return "not a convolution";
     const struct mgx_ins *ins = d->tail.ins;
     const struct mgx_shape *x = &c->in[d->tail.operand[0]], *w = &c->in[d->tail.operand[1]];
     const int64_t group = mgx_ins_int(ins, "group");
     if (x->rank != 4 || group < 2 || x->lens[1] != group || c->out->lens[1] != group)
         return "a convolution that is not depthwise, or not of images";
-    if (gpu_type_class(x->type) != GPU_REAL || x->type == MGX_DOUBLE || w->type != x->type ||
-        ins->shape.type == MGX_DOUBLE || gpu_type_class(ins->shape.type) != GPU_REAL)
+    d->bytes = ins->shape.type == MGX_INT32 && is_byte(x->type) && is_byte(w->type);
+    if (!d->bytes &&
+        (gpu_type_class(x->type) != GPU_REAL || x->type == MGX_DOUBLE || w->type != x->type ||
+         ins->shape.type == MGX_DOUBLE || gpu_type_class(ins->shape.type) != GPU_REAL))
         return "a convolution that is not summed in float";
     if (!c->constant[d->tail.operand[1]])
         return "weights that are computed";
@@ -76,8 +86,8 @@ static int lanes_of(int64_t chunks)
 static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
 {
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
-    d->v = gpu_move_vector(c->out, 1, x, 1, 16 / (int64_t)mgx_type_size(x->type));
-    if (d->v == 1)
+    d->v = gpu_move_vector(c->out, 1, x, 1, d->bytes ? 8 : 16 / (int64_t)mgx_type_size(x->type));
+    if (d->v * (int)mgx_type_size(x->type) < 4)
         return "channels that do not lie side by side";
     d->wide = wide_of(c, d);
     d->lanes = lanes_of(c->out->lens[1] / d->v);
@@ -141,6 +151,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
     const struct gpu_chunk chunk = {"", gpu_type_memory(x->type), d->v,
                                     (int)mgx_type_size(x->type)};
+    const bool words = d->bytes && d->v >= 4;
     mgx_str_printf(out,
                    "#define V %d\n#define WIDE %d\n#define LANES %d\n#define GROUPS %d\n"
                    "#define CHANNELS %" PRId64 "\n#define TILES_W %" PRId64
@@ -151,8 +162,15 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     emit_windows(out, c, d);
     emit_steps(out, "X", x);
     emit_steps(out, "W", &c->in[d->tail.operand[1]]);
-    mgx_str_printf(out, "union chunk {\n    wide%d w;\n    %s v[%d];\n};\n", d->v * chunk.bytes,
-                   chunk.element, d->v);
+    mgx_str_printf(out, "union chunk {\n    wide%d w;\n    %s v[%d];\n%s};\n", d->v * chunk.bytes,
+                   chunk.element, d->v, words ? "    u32 words[V / 4];\n" : "");
+    mgx_str_printf(out, "#define WEIGHT %s\n#define WEIGHTS_WIDE %d\n#define WORDS %d\n",
+                   gpu_type_memory(c->in[d->tail.operand[1]].type), d->bytes, words);
+    if (words)
+        mgx_str_printf(out, "#define PIXEL(c, k) real_of_%s(c.words[k / 4], k %% 4)\n",
+                       x->type == MGX_INT8 ? "i8" : "u8");
+    else
+        mgx_str_put(out, "#define PIXEL(c, k) WIDEN(c.v[k])\n");
     mgx_str_printf(out,
                    "#define LOAD(c, array, place) \\\n    if ((ADDRESS(array) & %d) == 0) \\\n"
                    "        c.w = *(const GLOBAL wide%d *)(array + (place)); \\\n    else \\\n"

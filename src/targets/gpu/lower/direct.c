@@ -27,10 +27,28 @@ struct direct {
     int v;                                  // channels a thread
 };
 
+// A few products of bytes are exact in a float.
+static bool is_summed_in_float(const struct mgx_plan_offer *c, const struct direct *d)
+{
+    enum { MOST_TAPS = 256 };
+    const struct mgx_ins *ins = d->tail.ins;
+    bool real = ins->shape.type != MGX_DOUBLE && gpu_type_class(ins->shape.type) == GPU_REAL;
+    const int64_t taps = mgx_shape_elements(&c->in[d->tail.operand[1]]) /
+                         mgx_max_i64(c->in[d->tail.operand[1]].lens[0], 1);
+    bool bytes = ins->shape.type == MGX_INT32 && taps <= MOST_TAPS;
+    for (int i = 0; i < 2; i++) {
+        const enum mgx_type type = c->in[d->tail.operand[i]].type;
+        real = real && gpu_type_class(type) == GPU_REAL && type != MGX_DOUBLE;
+        bytes = bytes && (type == MGX_INT8 || type == MGX_UINT8);
+    }
+    return real || bytes;
+}
+
 static const char *read(const struct mgx_plan_offer *c, struct direct *d)
 {
     d->backwards = gpu_tail_read(c, &mgx_op_convolution_backwards, &d->tail);
-    if (!d->backwards && !gpu_tail_read(c, &mgx_op_convolution, &d->tail))
+    if (!d->backwards && !gpu_tail_read(c, &mgx_op_convolution, &d->tail) &&
+        !gpu_tail_read(c, &mgx_op_quant_convolution, &d->tail))
         return "not a convolution";
     const struct mgx_ins *ins = d->tail.ins;
     const struct mgx_shape *x = &c->in[d->tail.operand[0]], *w = &c->in[d->tail.operand[1]];
@@ -39,12 +57,7 @@ static const char *read(const struct mgx_plan_offer *c, struct direct *d)
     d->columns = c->out->lens[1] / d->group;
     if (ins->in_count != 2 || (!d->backwards && (d->group < 2 || d->channels != 1)))
         return "a convolution that is a product";
-    for (int i = 0; i < 2; i++) {
-        const enum mgx_type type = c->in[d->tail.operand[i]].type;
-        if (gpu_type_class(type) != GPU_REAL || type == MGX_DOUBLE)
-            return "a convolution that is not summed in float";
-    }
-    if (ins->shape.type == MGX_DOUBLE || gpu_type_class(ins->shape.type) != GPU_REAL)
+    if (!is_summed_in_float(c, d))
         return "a convolution that is not summed in float";
     const struct mgx_window_attr a = {.padding = mgx_ins_ints(ins, "padding"),
                                       .stride = mgx_ins_ints(ins, "stride"),
@@ -126,10 +139,10 @@ static void emit_products(struct mgx_str *out, const struct mgx_plan_offer *c,
     }
     gpu_emit_chunk(out, &chunk);
     gpu_emit_chunk_load(out, &chunk, "in0", "x_at");
-    mgx_str_printf(out,
-                   "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        sum[k] += ", d->v);
+    mgx_str_printf(
+        out, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        sum[k] += (float)", d->v);
     gpu_emit_widened(out, x->type, "x.v[k]");
-    mgx_str_put(out, " * ");
+    mgx_str_put(out, " * (float)");
     snprintf(at, sizeof at, "w_at + (i64)k * %" PRId64, w->strides[0]);
     gpu_emit_load(out, w->type, "in1", at);
     mgx_str_put(out, ";\n");

@@ -168,7 +168,7 @@ const char *gpu_few_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                          const struct gpu_few *f)
 {
     mgx_str_put(out, "#define SUM float\n");
-    const char *why = gpu_emit_bodies(out, c, f->p.tail, f->p.make);
+    const char *why = gpu_emit_bodies(out, c, f->p.tail, f->p.make, 0);
     if (why)
         return why;
     gpu_product_emit_finish(out, c, &f->p);

@@ -105,13 +105,18 @@ static bool has_source(struct mgx_source *s, const char *name, const struct mgx_
 }
 
 const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
-                            const struct mgx_ins *last, const struct mgx_ins *make)
+                            const struct mgx_ins *last, const struct mgx_ins *make, uint64_t real)
 {
     struct mgx_source s;
     struct mgx_str body = {0};
     if (!last && !make)
         return NULL;
+    if (real)
+        mgx_str_put(out, "#define pw_rounded(q, low, high) quick_rounded(q, low, high)\n"
+                         "#define pw_quantized(q, zero, low, high) "
+                         "quick_quantized(q, zero, low, high)\n");
     mgx_source_begin(&s, &body);
+    s.real = real;
     const bool written = has_source(&s, "body", last) && has_source(&s, "make", make);
     const bool narrow = c->out->type == MGX_HALF || c->out->type == MGX_BF16;
     if (narrow && !s.doubles && gpu_machine(c->machine)->device->properties.version)
@@ -123,10 +128,22 @@ const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
     return s.doubles && !gpu_has_double(c) ? "the card has no double" : NULL;
 }
 
+uint64_t gpu_real_operands(const struct mgx_ins *ins, int place)
+{
+    uint64_t real = 0;
+    for (int i = 0; i < ins->in_count; i++) {
+        const enum mgx_type type = ins->in[i]->shape.type;
+        const bool fits = i == place ? type == MGX_INT32 : type == MGX_INT8 || type == MGX_UINT8;
+        if (fits && mgx_source_takes_real(ins, i))
+            real |= (uint64_t)1 << i;
+    }
+    return real;
+}
+
 const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
                           const struct mgx_ins *ins)
 {
-    return gpu_emit_bodies(out, c, ins, NULL);
+    return gpu_emit_bodies(out, c, ins, NULL, 0);
 }
 
 void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands)

@@ -60,8 +60,12 @@ const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
                           const struct mgx_ins *ins);
 // The same of two instructions that one text calls: `body`, and `make` of what makes an operand; NULL
 // for the one that there is not.
+// `real`: operands of the body that come as floats (op/source.h), a bit each.
 const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
-                            const struct mgx_ins *body, const struct mgx_ins *make);
+                            const struct mgx_ins *body, const struct mgx_ins *make, uint64_t real);
+// Which operands of an element-wise instruction are bytes, or (product) sums of 32 bits, that may come as
+// floats: a bit each. `place`: the product's among them, -1: there is none.
+uint64_t gpu_real_operands(const struct mgx_ins *ins, int place);
 // Statements: y = body(v0, v1, ...).
 void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands);
 

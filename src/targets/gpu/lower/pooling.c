@@ -96,11 +96,13 @@ static void emit_join(struct mgx_str *out, const struct mgx_plan_offer *c, enum 
     const struct gpu_chunk chunk = {"c", gpu_type_memory(type), v, (int)mgx_type_size(type)};
     gpu_emit_chunk(out, &chunk);
     gpu_emit_chunk_load(out, &chunk, "in0", "from");
-    mgx_str_printf(out,
-                   "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n    const float x = ", v);
+    mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n    const %s x = ", v,
+                   gpu_type_class(type) == GPU_REAL ? "float" : "int");
     gpu_emit_widened(out, type, "c.v[k]");
     mgx_str_put(out, ";\n    acc[k] ");
-    if (mode == NORM && order == 2)
+    if (gpu_type_class(type) != GPU_REAL)
+        mgx_str_put(out, "= x > acc[k] ? x : acc[k];\n");
+    else if (mode == NORM && order == 2)
         mgx_str_put(out, "+= x * x;\n");
     else if (mode == NORM)
         mgx_str_printf(out, "+= pow(fabs(x), (float)%" PRId64 ");\n", order);
@@ -138,8 +140,8 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     mgx_str_printf(out, "{\n    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
     mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", mgx_shape_elements(c->out));
     gpu_emit_place(out, c->out);
-    mgx_str_printf(out,
-                   "    float acc[%d];\n    for (int k = 0; k < %d; k++)\n        acc[k] = ", v, v);
+    mgx_str_printf(out, "    %s acc[%d];\n    for (int k = 0; k < %d; k++)\n        acc[k] = ",
+                   gpu_type_class(in->type) == GPU_REAL ? "float" : "int", v, v);
     gpu_emit_real(out, mode == MAXIMUM ? mgx_type_lowest(in->type) : 0);
     mgx_str_put(out, ";\n    int count = 0;\n");
     emit_taps(out, in, w, padded, may_repeat(w, in->rank, mode));

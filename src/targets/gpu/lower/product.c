@@ -23,122 +23,6 @@
 
 enum { TILE_DEPTH = 16, BYTES_DEPTH = 64 }; // of ordinary units
 
-// --- what is offered ---
-
-static bool is_dot(const struct mgx_ins *ins)
-{
-    return ins->op == &mgx_op_dot || ins->op == &mgx_op_quant_dot;
-}
-
-static bool is_product(const struct mgx_ins *ins)
-{
-    return is_dot(ins) || ins->op == &mgx_op_convolution || ins->op == &mgx_op_quant_convolution;
-}
-
-static const struct mgx_ins *find_in_body(const struct mgx_module *body)
-{
-    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
-        if (is_product(ins))
-            return ins;
-    return NULL;
-}
-
-// group[tag=epilogue]: parameters, maybe what makes the image, a product, one element-wise
-// instruction that is the result, or none.
-static bool read_group(const struct mgx_plan_offer *c, struct gpu_product *p)
-{
-    const struct mgx_module *body = c->ins->mod[0];
-    p->ins = find_in_body(body);
-    p->tail = mgx_module_result(body, 0);
-    if (!p->ins || mgx_module_result_count(body) != 1)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        const struct mgx_ins *in = p->ins->in[i];
-        if (i == 0 && !is_dot(p->ins) && in->in_count == 1)
-            p->make = in;
-        if ((p->operand[i] = gpu_body_input(body, i == 0 && p->make ? in->in[0] : in)) < 0)
-            return false;
-    }
-    if (p->tail == p->ins) {
-        p->tail = NULL;
-        return true;
-    }
-    return gpu_body_around(body, p->tail, p->ins, GPU_CALL_INPUTS - 3, p->extra, &p->extra_count,
-                           &p->place);
-}
-
-static const char *read_offer(const struct mgx_plan_offer *c, struct gpu_product *p)
-{
-    memset(p, 0, sizeof *p);
-    if (c->copy_only || c->dynamic)
-        return "not a product";
-    if (is_product(c->ins)) {
-        p->ins = c->ins;
-        p->operand[1] = 1;
-        return c->in_count == 2 ? NULL : "a product of more than two operands";
-    }
-    if (c->ins->op != &mgx_op_group ||
-        strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "epilogue") != 0)
-        return "not a product";
-    return read_group(c, p) ? NULL : "a group that is not product and element-wise tail";
-}
-
-static enum mgx_type sum_type(const struct gpu_product *p)
-{
-    const enum mgx_type type = p->ins->shape.type;
-    if (gpu_type_class(type) != GPU_REAL)
-        return gpu_product_is_bytes(p) ? MGX_INT32 : MGX_INT64;
-    return type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
-}
-
-static bool is_byte(enum mgx_type type)
-{
-    return type == MGX_INT8 || type == MGX_UINT8;
-}
-
-bool gpu_product_is_bytes(const struct gpu_product *p)
-{
-    return p->ins->shape.type == MGX_INT32 && is_byte(p->ins->in[0]->shape.type) &&
-           is_byte(p->ins->in[1]->shape.type);
-}
-
-bool gpu_product_is_dot(const struct gpu_product *p)
-{
-    return is_dot(p->ins);
-}
-
-bool gpu_product_is_float(const struct gpu_product *p)
-{
-    return sum_type(p) == MGX_FLOAT;
-}
-
-// --- sizes ---
-
-static void size_dot(const struct mgx_plan_offer *c, struct gpu_product *p)
-{
-    const struct mgx_shape *a = &c->in[p->operand[0]], *out = c->out;
-    const int rank = out->rank;
-    p->rows = out->lens[rank - 2];
-    p->columns = out->lens[rank - 1];
-    p->depth = a->lens[rank - 1];
-    p->batches = 1;
-    for (int i = 0; i < rank - 2; i++)
-        p->batches *= out->lens[i];
-}
-
-static void size_convolution(const struct mgx_plan_offer *c, struct gpu_product *p)
-{
-    const struct mgx_shape *w = &c->in[p->operand[1]], *out = c->out;
-    p->batches = mgx_ins_int(p->ins, "group");
-    p->columns = out->lens[1] / p->batches;
-    p->rows = out->lens[0];
-    p->depth = 1;
-    for (int i = 2; i < out->rank; i++)
-        p->rows *= out->lens[i];
-    for (int i = 1; i < w->rank; i++)
-        p->depth *= w->lens[i];
-}
-
 // --- the kernel ---
 
 struct tile {
@@ -208,7 +92,7 @@ static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_prod
         const struct mgx_shape *s = &c->in[p->operand[i]];
         const int values = 16 / (int)mgx_type_size(s->type), last = s->rank - 1;
         const int64_t channels = c->in[p->operand[1]].lens[1];
-        if (!is_dot(p->ins))
+        if (!gpu_product_is_dot(p))
             t->by[i] = (i || !p->make) && in_runs(s, 1, channels, values);
         else if (in_runs(s, i ? last - 1 : last, p->depth, values))
             t->by[i] = 1;
@@ -224,8 +108,8 @@ static void choose_words(const struct mgx_plan_offer *c, const struct gpu_produc
     for (int i = 0; i < 2; i++) {
         const struct mgx_shape *s = &c->in[p->operand[i]];
         const int64_t channels = c->in[p->operand[1]].lens[1];
-        t->words[i] = is_dot(p->ins) ? in_runs(s, i ? s->rank - 2 : s->rank - 1, p->depth, 4)
-                                     : (i || !p->make) && in_runs(s, 1, channels, 4);
+        t->words[i] = gpu_product_is_dot(p) ? in_runs(s, i ? s->rank - 2 : s->rank - 1, p->depth, 4)
+                                            : (i || !p->make) && in_runs(s, 1, channels, 4);
     }
 }
 
@@ -237,7 +121,7 @@ static int tile_for(int64_t count)
 static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_product *p)
 {
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
-    const bool dot = is_dot(p->ins);
+    const bool dot = gpu_product_is_dot(p);
     const int ra = a->rank, rb = b->rank;
     struct tile t = {
         .rows = tile_for(p->rows),
@@ -297,8 +181,8 @@ static void emit_bytes(struct mgx_str *out, const struct gpu_product *p, const s
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct gpu_product *p, const struct tile *t)
 {
-    mgx_str_printf(out, "#define SUM %s\n", gpu_type_memory(sum_type(p)));
-    const char *why = gpu_emit_bodies(out, c, p->tail, p->make);
+    mgx_str_printf(out, "#define SUM %s\n", gpu_type_memory(gpu_product_sum(p)));
+    const char *why = gpu_emit_bodies(out, c, p->tail, p->make, p->real);
     if (why)
         return why;
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
@@ -322,46 +206,6 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_bytes(out, p, t);
     else
         mgx_str_put(out, gpu_text_gemm);
-    return NULL;
-}
-
-static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_product *p)
-{
-    const enum mgx_type a = c->in[p->operand[0]].type, b = c->in[p->operand[1]].type;
-    if (gpu_type_class(a) == GPU_NONE || gpu_type_class(b) == GPU_NONE ||
-        (gpu_type_class(a) == GPU_REAL) != (gpu_type_class(b) == GPU_REAL) ||
-        (gpu_type_class(a) == GPU_REAL) != (gpu_type_class(p->ins->shape.type) == GPU_REAL))
-        return "a product of types that kernels do not multiply";
-    if (sum_type(p) == MGX_DOUBLE && !gpu_has_double(c))
-        return "the card has no double";
-    if (gpu_type_class(c->out->type) == GPU_NONE)
-        return "a type that kernels do not compute";
-    if (!is_dot(p->ins) && (mgx_ins_int(p->ins, "padding_mode") != 0 || c->out->rank < 3))
-        return "padding that is worked out at run time";
-    for (int e = 0; e < p->extra_count; e++)
-        if (!mgx_shape_same_lens(&c->in[p->extra[e]], c->out) ||
-            gpu_type_class(c->in[p->extra[e]].type) == GPU_NONE)
-            return "an operand of other lengths, or of a type that kernels do not compute";
-    if (p->tail && p->tail->op == &mgx_op_pointwise &&
-        mgx_module_result_count(p->tail->mod[0]) != 1)
-        return "several results";
-    return NULL;
-}
-
-const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p)
-{
-    const char *why = read_offer(c, p);
-    if (!why)
-        why = refuses(c, p);
-    if (why)
-        return why;
-    if (is_dot(p->ins))
-        size_dot(c, p);
-    else
-        size_convolution(c, p);
-    if (p->rows >= INT32_MAX || p->columns >= INT32_MAX || p->depth >= INT32_MAX ||
-        p->batches > 65535)
-        return "larger than the grid";
     return NULL;
 }
 
@@ -399,7 +243,7 @@ static bool wants_turned(const struct mgx_plan_offer *c, const struct gpu_produc
 {
     const struct mgx_shape *w = &c->in[p->operand[1]];
     const struct tile t = choose_tile(c, p);
-    return t.units && !is_dot(p->ins) && t.by[0] == 1 && t.by[1] == 0 &&
+    return t.units && !gpu_product_is_dot(p) && t.by[0] == 1 && t.by[1] == 0 &&
            c->constant[p->operand[1]] && c->out->strides[1] == 1 && w->strides[1] != 1;
 }
 

@@ -12,13 +12,16 @@ struct gpu_product {
     int operand[2];                          // numbers of its inputs in the offer
     int extra[GPU_CALL_INPUTS], extra_count; // of the tail's other inputs, in its order
     int place;                               // of the product among the tail's inputs
+    uint64_t real; // of products of bytes: the tail's operands that come as floats, a bit each
+    const struct mgx_ins *pad; // of the image that `make` makes, before the convolution; NULL: none
     int given; // 1 + which of the extras is not read, but comes with the sum; 0: none
     int64_t rows, columns, depth, batches;
 };
 
 // What is offered, with its sizes. Why it is not a product that can be computed here; NULL: it is.
 const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p);
-// Is it summed in float, not in double or integers of 64 bits?
+// What sums are: floats, doubles, integers of 64 bits, of bytes those of 32.
+enum mgx_type gpu_product_sum(const struct gpu_product *p);
 bool gpu_product_is_float(const struct gpu_product *p);
 // Are both operands bytes, without zero points, and sums of 32 bits?
 bool gpu_product_is_bytes(const struct gpu_product *p);
@@ -28,6 +31,16 @@ bool gpu_product_is_dot(const struct gpu_product *p); // else a convolution
 // After the text of gpu_emit_bodies, and SUM, the sum's type.
 void gpu_product_emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
                              const struct gpu_product *p);
+// Places before the image along spatial axis i, and what lies there.
+int64_t gpu_product_before(const struct gpu_product *p, int i);
+int gpu_product_beside(const struct gpu_product *p);
+// Does the tail's operand i come as a float, though it is an integer?
+static inline bool gpu_product_is_real(const struct gpu_product *p, int i)
+{
+    return p->real >> i & 1;
+}
+// TAKEN, the sum's type as the tail takes it.
+void gpu_product_emit_real(struct mgx_str *out, const struct gpu_product *p);
 // Functions find_a, find_b, load_a and load_b: where a value is, -1 for a zero beside the image, and
 // the value as SUM.
 void gpu_product_emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,

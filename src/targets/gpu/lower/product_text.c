@@ -55,6 +55,12 @@ static void emit_offset(struct mgx_str *out, const char *name, const struct mgx_
 
 // --- text: the last line ---
 
+void gpu_product_emit_real(struct mgx_str *out, const struct gpu_product *p)
+{
+    const bool real = p->tail && gpu_product_is_real(p, p->place);
+    mgx_str_put(out, real ? "#define TAKEN float\n" : "#define TAKEN SUM\n");
+}
+
 // The tail's operands are v0, v1, ...: the sum in the product's place, the others loaded.
 static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
                       const struct gpu_product *p)
@@ -62,7 +68,7 @@ static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
     const int count = p->tail ? p->tail->in_count : 1;
     for (int i = 0, e = 0; i < count; i++) {
         if (i == p->place || !p->tail) {
-            mgx_str_printf(out, "    const SUM v%d = sum;\n", i);
+            mgx_str_printf(out, "    const TAKEN v%d = (TAKEN)sum;\n", i);
             continue;
         }
         if (p->given == e + 1) {
@@ -77,7 +83,8 @@ static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
         snprintf(at, sizeof at, "at%d", e + 1);
         snprintf(array, sizeof array, "e%d", e++);
         emit_offset(out, at, s);
-        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), i);
+        mgx_str_printf(out, "    const %s v%d = ",
+                       gpu_product_is_real(p, i) ? "float" : gpu_type_value(s->type), i);
         gpu_emit_load(out, s->type, array, at);
         mgx_str_put(out, ";\n");
     }
@@ -108,6 +115,7 @@ void gpu_product_emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c
                              const struct gpu_product *p)
 {
     const char *other = p->given ? "other, " : "", *type = p->given ? "SUM other, " : "";
+    gpu_product_emit_real(out, p);
     mgx_str_printf(out, "FUNCTION void finish(GLOBAL %s *out", gpu_type_memory(c->out->type));
     emit_params(out, c, p);
     mgx_str_printf(out, ", SUM sum, %sint batch, int row, int column)\n{\n", type);
@@ -133,19 +141,24 @@ static void emit_find_head(struct mgx_str *out, char letter, const char *indices
 
 // "load_a(p, batch, row, k)": its value.
 static void emit_load(struct mgx_str *out, char letter, enum mgx_type type, const char *first,
-                      const char *second, bool made)
+                      const char *second, const struct gpu_product *p)
 {
+    const bool made = letter == 'a' && p->make;
     mgx_str_printf(out,
                    "FUNCTION SUM load_%c(const GLOBAL %s *p, int batch, int %s, int %s)\n{\n"
-                   "    const i64 at = find_%c(batch, %s, %s);\n    const SUM v = ",
-                   letter, gpu_type_memory(type), first, second, letter, first, second);
+                   "    const i64 at = find_%c(batch, %s, %s);\n    const %s v = ",
+                   letter, gpu_type_memory(type), first, second, letter, first, second,
+                   made ? gpu_type_value(type) : "SUM");
     gpu_emit_load(out, type, "p", "(at < 0 ? 0 : at)"); // not a branch: loads go side by side
-    mgx_str_printf(out, ";\n%s    return at < 0 ? 0 : %s;\n}\n\n",
-                   made ? "    float y;\n    make(v, &y);\n" : "", made ? "y" : "v");
+    mgx_str_put(out, ";\n");
+    if (made)
+        mgx_str_printf(out, "    %s y;\n    make(v, &y);\n", gpu_type_value(p->make->shape.type));
+    mgx_str_printf(out, "    return at < 0 ? (SUM)%d : (SUM)%s;\n}\n\n",
+                   letter == 'a' ? gpu_product_beside(p) : 0, made ? "y" : "v");
 }
 
 static void emit_dot_load(struct mgx_str *out, char letter, const struct mgx_shape *s,
-                          const char *first, const char *second)
+                          const char *first, const char *second, const struct gpu_product *p)
 {
     char indices[64];
     snprintf(indices, sizeof indices, "int %s, int %s", first, second);
@@ -156,7 +169,7 @@ static void emit_dot_load(struct mgx_str *out, char letter, const struct mgx_sha
                    second);
     emit_offset(out, "at", s);
     mgx_str_put(out, "    return at;\n}\n\n");
-    emit_load(out, letter, s->type, first, second, false);
+    emit_load(out, letter, s->type, first, second, p);
 }
 
 // Depth is taps in order, channels innermost: "x1" the channel, "t<axis>" the tap.
@@ -176,7 +189,6 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
     const struct mgx_shape *x = &c->in[p->operand[0]], *w = &c->in[p->operand[1]];
     const struct mgx_ints stride = mgx_ins_ints(p->ins, "stride");
     const struct mgx_ints dilation = mgx_ins_ints(p->ins, "dilation");
-    const struct mgx_ints padding = mgx_ins_ints(p->ins, "padding");
     emit_find_head(out, 'a', "int row, int k");
     emit_taps(out, w);
     mgx_str_put(out, "    int place = row;\n    bool in = true;\n");
@@ -185,7 +197,8 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
         mgx_str_printf(out,
                        "    const int x%d = place %% %" PRId64 " * %" PRId64 " - %" PRId64
                        " + t%d * %" PRId64 ";\n",
-                       axis, c->out->lens[axis], stride.v[i], padding.v[i], axis, dilation.v[i]);
+                       axis, c->out->lens[axis], stride.v[i], gpu_product_before(p, i), axis,
+                       dilation.v[i]);
         mgx_str_printf(out, "    place /= %" PRId64 ";\n", c->out->lens[axis]);
         mgx_str_printf(out, "    in = in && x%d >= 0 && x%d < %" PRId64 ";\n", axis, axis,
                        x->lens[axis]);
@@ -193,7 +206,7 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_printf(out, "    const int x0 = place, x1 = batch * %" PRId64 " + ch;\n", w->lens[1]);
     emit_offset(out, "at", x);
     mgx_str_put(out, "    return in ? at : -1;\n}\n\n");
-    emit_load(out, 'a', x->type, "row", "k", p->make != NULL);
+    emit_load(out, 'a', x->type, "row", "k", p);
 }
 
 static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -207,15 +220,15 @@ static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c
     mgx_str_printf(out, "    const int x0 = batch * %" PRId64 " + column, x1 = ch;\n", p->columns);
     emit_offset(out, "at", w);
     mgx_str_put(out, "    return at;\n}\n\n");
-    emit_load(out, 'b', w->type, "k", "column", false);
+    emit_load(out, 'b', w->type, "k", "column", p);
 }
 
 void gpu_product_emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct gpu_product *p)
 {
     if (gpu_product_is_dot(p)) {
-        emit_dot_load(out, 'a', &c->in[p->operand[0]], "row", "k");
-        emit_dot_load(out, 'b', &c->in[p->operand[1]], "k", "column");
+        emit_dot_load(out, 'a', &c->in[p->operand[0]], "row", "k", p);
+        emit_dot_load(out, 'b', &c->in[p->operand[1]], "k", "column", p);
     } else {
         emit_image_load(out, c, p);
         emit_weight_load(out, c, p);

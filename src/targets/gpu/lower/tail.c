@@ -51,8 +51,11 @@ static bool read_group(const struct mgx_plan_offer *c, const struct mgx_op *op, 
     for (int i = 0; i < t->ins->in_count; i++)
         if ((t->operand[i] = gpu_body_input(body, t->ins->in[i])) < 0)
             return false;
-    return gpu_body_around(body, t->last, t->ins, GPU_CALL_INPUTS - GPU_TAIL_OPERANDS, t->extra,
-                           &t->extra_count, &t->place);
+    if (!gpu_body_around(body, t->last, t->ins, GPU_CALL_INPUTS - GPU_TAIL_OPERANDS, t->extra,
+                         &t->extra_count, &t->place))
+        return false;
+    t->real = t->ins->shape.type == MGX_INT32 ? gpu_real_operands(t->last, t->place) : 0;
+    return true;
 }
 
 bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t)
@@ -83,7 +86,7 @@ const char *gpu_emit_tail_body(struct mgx_str *out, const struct mgx_plan_offer 
         return NULL;
     if (t->last->op == &mgx_op_pointwise && mgx_module_result_count(t->last->mod[0]) != 1)
         return "several results";
-    return gpu_emit_body(out, c, t->last);
+    return gpu_emit_bodies(out, c, t->last, NULL, t->real);
 }
 
 void gpu_emit_tail_head(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -104,15 +107,16 @@ static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
     const int count = t->last ? t->last->in_count : 1;
     for (int i = 0, e = 0; i < count; i++) {
         if (i == t->place || !t->last) {
-            mgx_str_printf(out, "    const %s v%d = sum[k];\n", gpu_type_value(t->ins->shape.type),
-                           i);
+            mgx_str_printf(out, "    const %s v%d = sum[k];\n",
+                           t->real >> i & 1 ? "float" : gpu_type_value(t->ins->shape.type), i);
             continue;
         }
         const struct mgx_shape *s = &c->in[t->extra[e]];
         char at[64], array[16];
         snprintf(at, sizeof at, "ea%d + k * %" PRId64, e, s->lens[axis] > 1 ? s->strides[axis] : 0);
         snprintf(array, sizeof array, "e%d", e++);
-        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), i);
+        mgx_str_printf(
+            out, "    const %s v%d = ", t->real >> i & 1 ? "float" : gpu_type_value(s->type), i);
         gpu_emit_load(out, s->type, array, at);
         mgx_str_put(out, ";\n");
     }

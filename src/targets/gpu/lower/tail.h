@@ -12,6 +12,7 @@ struct gpu_tail {
     int operand[GPU_TAIL_OPERANDS];          // numbers of the instruction's inputs in the offer
     int extra[GPU_CALL_INPUTS], extra_count; // of the other inputs of `last`, in its order
     int place;                               // of the instruction among the inputs of `last`
+    uint64_t real; // operands of `last` that come as floats, though they are integers: a bit each
 };
 
 // Which input of a group a parameter of its body stands for; -1: none.

@@ -7,12 +7,13 @@
 #include "targets/gpu/lower/product.h"
 #include "targets/gpu/lower/race.h"
 
-// How the matrix units are used. A block of the depth is 128 bytes of a row of a.
+// How the matrix units are used. A block of the depth is 128 bytes of a row of a, but for the last.
 enum gpu_wgmma_units {
-    GPU_WGMMA_NARROW, // half and bf16, 64 values a block
-    GPU_WGMMA_TF32,   // floats as the units round them, 32 values a block
-    GPU_WGMMA_SPLIT,  // floats as sums of three bf16: kernel/wgmma_split.gpu
-    GPU_WGMMA_BYTES,  // bytes with or without a sign, 128 values a block, sums of 32 bits
+    GPU_WGMMA_NARROW,   // half and bf16, 64 values a block
+    GPU_WGMMA_TF32,     // floats as the units round them, 32 values a block
+    GPU_WGMMA_SPLIT,    // floats as sums of three bf16: kernel/wgmma_split.gpu
+    GPU_WGMMA_BYTES,    // bytes with or without a sign, 128 values a block, sums of 32 bits
+    GPU_WGMMA_BYTES_64, // the same, 64 values a block: a block of the depth is 64 bytes of a row
 };
 
 enum { GPU_WGMMA_PIECES = 3 }; // of a split float
@@ -66,10 +67,22 @@ struct gpu_wgmma_tile {
     enum gpu_wgmma_units units;
 };
 
-// Bytes of one column of b in a block.
+static inline bool gpu_wgmma_is_bytes(enum gpu_wgmma_units units)
+{
+    return units == GPU_WGMMA_BYTES || units == GPU_WGMMA_BYTES_64;
+}
+
+// Bytes of one row of a in a block, and of one column of b.
+static inline int gpu_wgmma_a_bytes(enum gpu_wgmma_units units)
+{
+    return units == GPU_WGMMA_BYTES_64 ? 64 : 128;
+}
+
 static inline int gpu_wgmma_b_bytes(enum gpu_wgmma_units units)
 {
-    return units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES * 64 : 128;
+    return units == GPU_WGMMA_BYTES_64 ? 64
+           : units == GPU_WGMMA_SPLIT  ? GPU_WGMMA_PIECES * 64
+                                       : 128;
 }
 
 static inline int gpu_wgmma_sums(const struct gpu_wgmma_tile *t) // of a thread
@@ -168,5 +181,3 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
 int gpu_wgmma_result_bytes(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g);
 // Are results of 16 bits finished two by two in registers? Their operands are columns' constants.
 bool gpu_wgmma_pairs(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g);
-// Are results bytes in whole lines of 16 bytes?
-bool gpu_wgmma_quads(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g);

@@ -11,7 +11,7 @@
 #include "targets/gpu/lower/wgmma.h"
 
 enum { MOST_LOW = 127, MOST_STEP = 8, MOST_FAR = 255, LEAST_DEPTH = 8, MOST_FOLD = 32 };
-enum { FEW = 8 };     // channels below are no line of half
+enum { FEW = 8 };      // channels below are no line of half
 enum { WIDEST = 128 }; // bytes of a row of taps that are read as one pixel, of floats twice as many
 #define MOST_FOLDED ((size_t)1 << 32)
 
@@ -92,14 +92,22 @@ static bool plain_matrix(struct gpu_wgmma_product *g, const struct mgx_shape *a)
     stride = g->rows == 1 || stride == 0 ? up(a->lens[column], g->line) * g->line : stride;
     const uint64_t size = g->size;
     g->map = (struct gpu_tensor_map){.rank = 2,
+                                     .narrow = g->units == GPU_WGMMA_BYTES_64,
                                      .type = g->map.type,
                                      .lens = {(uint64_t)a->lens[column], (uint64_t)g->rows},
                                      .strides = {size, (uint64_t)stride * size}};
     return stride % g->line == 0;
 }
 
+// Bytes: blocks of 64, where those of 128 would have a half of zeros for every tap.
 static void set_depths(struct gpu_wgmma_product *g, bool wide)
 {
+    const int64_t last = (wide ? g->channels * g->taps_w : g->channels) % 128;
+    if (gpu_wgmma_is_bytes(g->units)) {
+        const bool half = last > 0 && last <= 64;
+        g->units = half ? GPU_WGMMA_BYTES_64 : GPU_WGMMA_BYTES;
+        g->block = half ? 64 : 128;
+    }
     const int64_t block = g->block;
     g->channel_blocks = (int)up(wide ? g->channels * g->taps_w : g->channels, block);
     g->tap_depth = wide ? g->channels : g->channel_blocks * block;
@@ -129,10 +137,10 @@ static void read_window(const struct mgx_plan_offer *c, struct gpu_wgmma_product
     const struct mgx_shape *w = &c->in[g->p.operand[1]];
     const struct mgx_ints step = mgx_ins_ints(g->p.ins, "stride");
     const struct mgx_ints far = mgx_ins_ints(g->p.ins, "dilation");
-    const struct mgx_ints pad = mgx_ins_ints(g->p.ins, "padding");
     for (int i = 0; i < 2; i++) { // 0: height
         g->step[i] = step.v[i] < INT16_MAX ? (int)step.v[i] : INT16_MAX;
-        g->pad[i] = pad.v[i] < INT16_MAX ? (int)pad.v[i] : INT16_MAX;
+        const int64_t pad = gpu_product_before(&g->p, i);
+        g->pad[i] = pad < INT16_MAX ? (int)pad : INT16_MAX;
         g->far[i] = far.v[i] < INT16_MAX ? (int)far.v[i] : INT16_MAX;
     }
     g->taps_h = w->lens[2] < INT16_MAX ? (int)w->lens[2] : INT16_MAX;
@@ -147,7 +155,8 @@ static bool set_image(const struct mgx_plan_offer *c, struct gpu_wgmma_product *
     const int taps[2] = {g->taps_h, g->taps_w};
     const uint64_t size = g->size;
     g->image = true;
-    *map = (struct gpu_tensor_map){.rank = 4, .image = true, .type = g->map.type};
+    *map = (struct gpu_tensor_map){
+        .rank = 4, .image = true, .narrow = g->units == GPU_WGMMA_BYTES_64, .type = g->map.type};
     for (int i = 0; i < 4; i++) {
         map->lens[i] = (uint64_t)lens[i];
         map->strides[i] = lens[i] == 1 ? 16 : (uint64_t)strides[i] * size;
@@ -254,18 +263,33 @@ static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_p
     return set_fold(c, g) ? NULL : "steps, padding or dilation beyond the copy engine's";
 }
 
+// Are results bytes in whole lines of 16?
+static bool leaves_quads(const struct mgx_shape *out, const struct gpu_wgmma_product *g)
+{
+    enum { WHOLE = 16 };
+    const bool bytes = out->type == MGX_INT8 || out->type == MGX_UINT8;
+    bool lines = bytes && gpu_wgmma_is_bytes(g->units) && out->strides[g->column_axis] == 1 &&
+                 out->lens[g->column_axis] % WHOLE == 0;
+    for (int i = 0; i < g->row_axis_count; i++)
+        lines =
+            lines && (out->lens[g->row_axes[i]] == 1 || out->strides[g->row_axes[i]] % WHOLE == 0);
+    return lines;
+}
+
 bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
                      const struct mgx_ins *conv)
 {
     const enum mgx_type from = make->in[0]->shape.type, to = make->shape.type;
     const struct mgx_ints far = mgx_ins_ints(conv, "dilation");
+    const bool bytes = to == MGX_INT8 || to == MGX_UINT8;
+    const bool halves = (to == MGX_HALF || to == MGX_BF16) && conv->in[1]->shape.type == to;
     bool near = far.count == 2;
     for (int i = 0; i < far.count; i++)
         near = near && far.v[i] == 1;
     return d->properties.features & GPU_TENSOR_MAPS && near && conv->in[1]->literal &&
            mgx_ins_int(conv, "group") == 1 && make->shape.rank == 4 && make->shape.lens[1] < FEW &&
            (from == MGX_FLOAT || from == MGX_HALF || from == MGX_BF16) &&
-           (to == MGX_HALF || to == MGX_BF16) && conv->in[1]->shape.type == to;
+           (halves || (bytes && conv->op == &mgx_op_quant_convolution && conv->in_count == 2));
 }
 
 const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
@@ -281,7 +305,7 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
         return why;
     const enum mgx_type type = g->p.make ? g->p.make->shape.type : c->in[g->p.operand[0]].type;
     if (!set_units(g, type, gpu_machine(c->machine)->tf32) ||
-        (g->units != GPU_WGMMA_BYTES && c->in[g->p.operand[1]].type != type))
+        (!gpu_wgmma_is_bytes(g->units) && c->in[g->p.operand[1]].type != type))
         return "operands that are not both half, both bf16 or both float";
     if (!c->constant[g->p.operand[1]])
         return "a right operand that is computed";
@@ -289,7 +313,7 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
         return "hardly any depth, or no results";
     order_rows(g, &c->in[g->p.operand[0]]);
     why = gpu_product_is_dot(&g->p) ? read_dot(c, g) : read_convolution(c, g);
-    g->quads = gpu_wgmma_quads(c, g);
+    g->quads = leaves_quads(c->out, g);
     if (!why && !g->fold.bytes && c->in_offset && c->in_offset[g->p.operand[0]] % 16) {
         c->want_in[g->p.operand[0]] = MGX_PLAN_LIKE_RESULT;
         why = "a left operand that begins between multiples of 16 bytes";

@@ -9,7 +9,7 @@
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/wgmma.h"
 
-enum { LINE = 8, QUAD = 4, WHOLE_LINE = 16 };
+enum { LINE = 8, QUAD = 4 };
 
 static bool is_narrow(enum mgx_type type)
 {
@@ -24,10 +24,7 @@ static bool is_byte(enum mgx_type type)
 // Words of eight values, for types whose lines are read whole; 0: of others.
 static int words_of(enum mgx_type type)
 {
-    return is_byte(type)                              ? 2
-           : is_narrow(type)                          ? 4
-           : type == MGX_FLOAT || type == MGX_INT32 ? 8
-                                                      : 0;
+    return is_byte(type) ? 2 : is_narrow(type) ? 4 : type == MGX_FLOAT || type == MGX_INT32 ? 8 : 0;
 }
 
 // --- text: operands of the epilogue, eight columns at a time ---
@@ -44,8 +41,7 @@ struct line { // how an array lies
     int words; // of eight values
 };
 
-static bool is_lines_of(const struct gpu_wgmma_product *g, const struct mgx_shape *s, int length,
-                        bool *one_row)
+static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *s, bool *one_row)
 {
     const int *axes = g->row_axes, count = g->row_axis_count, column = g->column_axis;
     *one_row = true;
@@ -53,15 +49,10 @@ static bool is_lines_of(const struct gpu_wgmma_product *g, const struct mgx_shap
         if (s->lens[axes[i]] == 1 || s->strides[axes[i]] == 0)
             continue;
         *one_row = false;
-        if (s->strides[axes[i]] % length)
+        if (s->strides[axes[i]] % LINE)
             return false;
     }
-    return s->strides[column] == 1 && s->lens[column] % length == 0 && words_of(s->type);
-}
-
-static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *s, bool *one_row)
-{
-    return is_lines_of(g, s, LINE, one_row);
+    return s->strides[column] == 1 && s->lens[column] % LINE == 0 && words_of(s->type);
 }
 
 static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g, int e)
@@ -135,8 +126,8 @@ static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
         if (line.kind != kind)
             continue;
         emit_at(out, at, g, &c->in[g->p.extra[e]], kind == KIND_WHOLE);
-        mgx_str_printf(out, "    read_words_%d(x->e%d, e%d + %s);\n", line.words * values / LINE,
-                       e, e, at);
+        mgx_str_printf(out, "    read_words_%d(x->e%d, e%d + %s);\n", line.words * values / LINE, e,
+                       e, at);
     }
     mgx_str_put(out, "}\n");
 }
@@ -154,9 +145,11 @@ static const char *word_type(enum mgx_type type)
 static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
                          const struct gpu_wgmma_product *g, int number, int e)
 {
+    const bool real = gpu_product_is_real(&g->p, number);
     const struct mgx_shape *s = &c->in[g->p.extra[e]];
     const struct line line = line_of(c, g, e);
-    mgx_str_printf(out, "        const %s v%d = ", gpu_type_value(s->type), number);
+    mgx_str_printf(out, "        const %s v%d = ", real ? "float" : gpu_type_value(s->type),
+                   number);
     if (line.kind == KIND_SINGLE) {
         char at[48], array[16];
         snprintf(at, sizeof at, "at%d + j * %" PRId64, e,
@@ -166,7 +159,7 @@ static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
         mgx_str_put(out, ";\n");
         return;
     }
-    mgx_str_printf(out, "value_%s(%s->e%d, j);\n", word_type(s->type),
+    mgx_str_printf(out, "%s_%s(%s->e%d, j);\n", real ? "real" : "value", word_type(s->type),
                    line.kind == KIND_COLUMN ? "columns" : "wide", e);
 }
 
@@ -178,7 +171,7 @@ static void emit_values(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_printf(out, "#pragma unroll\n    for (int j = 0; j < %d; j++) {\n", many);
     for (int i = 0, e = 0; i < count; i++) {
         if (i == g->p.place || !g->p.tail)
-            mgx_str_printf(out, "        const SUM v%d = sums[j];\n", i);
+            mgx_str_printf(out, "        const TAKEN v%d = (TAKEN)sums[j];\n", i);
         else
             emit_operand(out, c, g, i, e++);
     }
@@ -226,13 +219,6 @@ bool gpu_wgmma_pairs(const struct mgx_plan_offer *c, const struct gpu_wgmma_prod
     return pairs;
 }
 
-bool gpu_wgmma_quads(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
-{
-    bool one_row;
-    return g->units == GPU_WGMMA_BYTES && is_byte(c->out->type) &&
-           is_lines_of(g, c->out, WHOLE_LINE, &one_row);
-}
-
 static void emit_place(struct mgx_str *out, const struct mgx_plan_offer *c,
                        const struct gpu_wgmma_product *g)
 {
@@ -260,12 +246,34 @@ static void emit_pairs(struct mgx_str *out, const struct mgx_plan_offer *c,
             mgx_str_printf(out, "    x->e%d[%d] = ((const GLOBAL u32 *)(e%d + %s))[%d];\n", e, i, e,
                            at, i);
     }
-    mgx_str_put(out,
-                "}\nFUNCTION u32 finish_pair(const struct pair *columns, SUM x0, SUM x1)\n{\n"
-                "    const SUM sums[2] = {x0, x1};\n    RESULT r[2];\n");
+    mgx_str_put(out, "}\nFUNCTION u32 finish_pair(const struct pair *columns, SUM x0, SUM x1)\n{\n"
+                     "    const SUM sums[2] = {x0, x1};\n    RESULT r[2];\n");
     emit_values(out, c, g, 2);
     mgx_str_printf(out, "    return pair_%s(r[0], r[1]);\n}\n", word_type(c->out->type));
     emit_place(out, c, g);
+}
+
+// touch_columns(): constants of four columns are brought near.
+static void emit_touch(struct mgx_str *out, const struct mgx_plan_offer *c,
+                       const struct gpu_wgmma_product *g)
+{
+    mgx_str_put(out, "FUNCTION void touch_columns(");
+    for (int e = 0; e < g->p.extra_count; e++)
+        mgx_str_printf(out, "const GLOBAL %s *e%d, ", gpu_type_memory(c->in[g->p.extra[e]].type),
+                       e);
+    mgx_str_put(out, "int column)\n{\n");
+    for (int e = 0; e < g->p.extra_count; e++) {
+        if (line_of(c, g, e).kind != KIND_COLUMN)
+            continue;
+        char at[16];
+        snprintf(at, sizeof at, "at%d", e);
+        emit_at(out, at, g, &c->in[g->p.extra[e]], false);
+        mgx_str_printf(out, "    TOUCH(e%d + %s);\n", e, at);
+    }
+    mgx_str_put(out, "}\n#define ARGS_ALONE ");
+    for (int e = 0; e < g->p.extra_count; e++)
+        mgx_str_printf(out, "e%d, ", e);
+    mgx_str_put(out, "\n");
 }
 
 // struct quad_columns and quad_wide, what the results of four columns are computed with; how they are
@@ -278,6 +286,7 @@ static void emit_quads(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_struct(out, c, g, names[kind], (enum kind)kind, QUAD);
         emit_loads(out, c, g, names[kind], (enum kind)kind, QUAD);
     }
+    emit_touch(out, c, g);
     mgx_str_put(out, "FUNCTION u32 finish_quad(const struct quad_columns *columns, const struct "
                      "quad_wide *wide");
     emit_params(out, c, g);
@@ -300,7 +309,7 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
     emit_at(out, "at", g, c->out, true);
     for (int i = 0, e = 0; i < count; i++) {
         if (i == g->p.place || !g->p.tail) {
-            mgx_str_printf(out, "    const SUM v%d = sum;\n", i);
+            mgx_str_printf(out, "    const TAKEN v%d = (TAKEN)sum;\n", i);
             continue;
         }
         const struct mgx_shape *s = &c->in[g->p.extra[e]];
@@ -308,7 +317,8 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
         snprintf(at, sizeof at, "at%d", e);
         snprintf(array, sizeof array, "e%d", e++);
         emit_at(out, at, g, s, true);
-        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), i);
+        mgx_str_printf(out, "    const %s v%d = ",
+                       gpu_product_is_real(&g->p, i) ? "float" : gpu_type_value(s->type), i);
         gpu_emit_load(out, s->type, array, at);
         mgx_str_put(out, ";\n");
     }
@@ -332,7 +342,7 @@ static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgm
                                         [GPU_MAP_BF16] = "bf16",
                                         [GPU_MAP_FLOAT] = "bf16",
                                         [GPU_MAP_TF32] = "tf32"};
-    const bool bytes = g->units == GPU_WGMMA_BYTES;
+    const bool bytes = gpu_wgmma_is_bytes(g->units);
     const struct gpu_multiply m = {.name = "multiply",
                                    .type = bytes ? byte_type(g, 0) : types[g->map.type],
                                    .of_b = bytes ? byte_type(g, 1) : NULL,
@@ -354,9 +364,9 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t), t->part, t->stays,
                    t->turns, gpu_wgmma_lends(t), g->p.columns > g->rows);
     mgx_str_printf(out,
-                   "#define BLOCK_DEPTH %d\n#define B_BYTES_OF_COLUMN %d\n#define PIECES %d\n"
-                   "#define AHEAD %d\n#define IMAGE %d\n#define FOLDED %d\n",
-                   g->block, gpu_wgmma_b_bytes(g->units),
+                   "#define BLOCK_DEPTH %d\n#define ROW_BYTES %d\n#define B_BYTES_OF_COLUMN %d\n"
+                   "#define PIECES %d\n#define AHEAD %d\n#define IMAGE %d\n#define FOLDED %d\n",
+                   g->block, gpu_wgmma_a_bytes(g->units), gpu_wgmma_b_bytes(g->units),
                    g->units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES : 1, gpu_wgmma_ahead(t), g->image,
                    g->fold.bytes > 0);
     for (int i = 0; i < g->map.rank; i++)
@@ -405,8 +415,8 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "\n#define FOLD_PAD_H %d\n#define FOLD_PAD_W %d\n",
                    f->fold, f->channels / g->line, f->width, f->height,
                    x->lens[0] * f->height * f->width * f->channels / g->line, f->pad[0], f->pad[1]);
-    mgx_str_printf(out, "#define FOLD_LINE %d\n#define FOLD_FROM %s\n", g->line,
-                   gpu_type_memory(x->type));
+    mgx_str_printf(out, "#define FOLD_LINE %d\n#define FOLD_FROM %s\n#define FOLD_BESIDE %du\n",
+                   g->line, gpu_type_memory(x->type), gpu_product_beside(&g->p) & 255);
     emit_make(out, c, g);
     const bool few = mgx_shape_space(x) < INT32_MAX / 2 && f->bytes < INT32_MAX / 2;
     mgx_str_printf(out, "#define NUMBER %s\n", few ? "int" : "i64");
@@ -424,12 +434,13 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, gpu_text_lines);
     if (is_narrow(c->out->type))
         mgx_str_put(out, "#define erf(x) narrow_erf(x)\n");
-    const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make);
+    const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make, g->p.real);
     if (why)
         return why;
-    const bool bytes = g->units == GPU_WGMMA_BYTES, whole = mgx_type_is_integral(c->out->type);
+    const bool bytes = gpu_wgmma_is_bytes(g->units), whole = mgx_type_is_integral(c->out->type);
     mgx_str_printf(out, "#define SUM %s\n#define SUM_REGISTER \"%s\"\n#define RESULT %s\n",
                    bytes ? "i32" : "float", bytes ? "r" : "f", whole ? "i32" : "float");
+    gpu_product_emit_real(out, &g->p);
     mgx_str_printf(out, "#define C_TYPE %s\n#define PARAMS", gpu_type_memory(c->out->type));
     emit_params(out, c, g);
     mgx_str_put(out, "\n#define ARGS");

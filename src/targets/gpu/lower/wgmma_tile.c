@@ -87,6 +87,19 @@ static const struct cost {
                          2.03,
                          1.0 / 1896,
                          0.46},
+    [GPU_WGMMA_BYTES_64] = {1.114,
+                            {0.045, 0.045, 0.05},
+                            0,
+                            0,
+                            1.0 / 63440,
+                            0,
+                            1.0 / 82300,
+                            1.0 / 26900,
+                            1.25,
+                            0.132,
+                            2.03,
+                            1.0 / 1896,
+                            0.46},
 };
 
 // Where blocks stay, as factors of the above but for the last one.
@@ -126,7 +139,8 @@ size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t)
 
 static size_t stage_bytes(const struct gpu_wgmma_tile *t)
 {
-    const int row = t->rows * 128 + t->columns * gpu_wgmma_b_bytes(t->units);
+    const int row =
+        t->rows * gpu_wgmma_a_bytes(t->units) + t->columns * gpu_wgmma_b_bytes(t->units);
     return (size_t)row * (size_t)t->deep;
 }
 

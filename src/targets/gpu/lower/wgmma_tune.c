@@ -177,7 +177,8 @@ static void describe_problem(void *user, struct mgx_str *out)
                                         [GPU_MAP_BYTE] = "byte",
                                         [GPU_MAP_FLOAT] = "float",
                                         [GPU_MAP_TF32] = "tf32"};
-    mgx_str_printf(out, "wgmma %s m%lld n%lld k%d", types[g->map.type], (long long)g->rows,
+    mgx_str_printf(out, "wgmma %s%s m%lld n%lld k%d", types[g->map.type],
+                   g->units == GPU_WGMMA_BYTES_64 ? "64" : "", (long long)g->rows,
                    (long long)g->p.columns, g->blocks);
     if (g->image)
         mgx_str_printf(out, " taps%dx%d step%dx%d c%d", g->taps_h, g->taps_w, g->step[0],

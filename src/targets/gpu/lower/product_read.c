@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// A product as it is offered: what is multiplied, what makes its image, what reads it, its sizes.
+#include <string.h>
+
+#include "op/op.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/lower/product.h"
+#include "targets/gpu/lower/tail.h"
+
+// --- what is offered ---
+
+static bool is_dot(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_dot || ins->op == &mgx_op_quant_dot;
+}
+
+static bool is_product(const struct mgx_ins *ins)
+{
+    return is_dot(ins) || ins->op == &mgx_op_convolution || ins->op == &mgx_op_quant_convolution;
+}
+
+static const struct mgx_ins *find_in_body(const struct mgx_module *body)
+{
+    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
+        if (is_product(ins))
+            return ins;
+    return NULL;
+}
+
+// group[tag=epilogue]: parameters, maybe what makes the image and pads it, a product, one element-wise
+// instruction that is the result, or none.
+static bool read_group(const struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    p->ins = find_in_body(body);
+    p->tail = mgx_module_result(body, 0);
+    if (!p->ins || mgx_module_result_count(body) != 1)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_ins *in = p->ins->in[i];
+        if (i == 0 && in->op == &mgx_op_pad) {
+            p->pad = in;
+            in = in->in[0];
+        }
+        if (i == 0 && !is_dot(p->ins) && in->in_count == 1)
+            p->make = in;
+        if ((p->operand[i] = gpu_body_input(body, i == 0 && p->make ? in->in[0] : in)) < 0)
+            return false;
+    }
+    if (p->tail == p->ins) {
+        p->tail = NULL;
+        return true;
+    }
+    return gpu_body_around(body, p->tail, p->ins, GPU_CALL_INPUTS - 3, p->extra, &p->extra_count,
+                           &p->place);
+}
+
+static const char *read_offer(const struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    memset(p, 0, sizeof *p);
+    if (c->copy_only || c->dynamic)
+        return "not a product";
+    if (is_product(c->ins)) {
+        p->ins = c->ins;
+        p->operand[1] = 1;
+        return c->in_count == 2 ? NULL : "a product of more than two operands";
+    }
+    if (c->ins->op != &mgx_op_group ||
+        strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "epilogue") != 0)
+        return "not a product";
+    return read_group(c, p) ? NULL : "a group that is not product and element-wise tail";
+}
+
+enum mgx_type gpu_product_sum(const struct gpu_product *p)
+{
+    const enum mgx_type type = p->ins->shape.type;
+    if (gpu_type_class(type) != GPU_REAL)
+        return gpu_product_is_bytes(p) ? MGX_INT32 : MGX_INT64;
+    return type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
+}
+
+static bool is_byte(enum mgx_type type)
+{
+    return type == MGX_INT8 || type == MGX_UINT8;
+}
+
+bool gpu_product_is_bytes(const struct gpu_product *p)
+{
+    return p->ins->shape.type == MGX_INT32 && is_byte(p->ins->in[0]->shape.type) &&
+           is_byte(p->ins->in[1]->shape.type);
+}
+
+bool gpu_product_is_dot(const struct gpu_product *p)
+{
+    return is_dot(p->ins);
+}
+
+int64_t gpu_product_before(const struct gpu_product *p, int i)
+{
+    const int64_t own = mgx_ins_ints(p->ins, "padding").v[i];
+    return p->pad ? own + mgx_ins_ints(p->pad, "pads").v[i + 2] : own;
+}
+
+int gpu_product_beside(const struct gpu_product *p)
+{
+    return p->pad ? (int)mgx_attr_real(p->pad->op, p->pad->attr, "value") : 0;
+}
+
+bool gpu_product_is_float(const struct gpu_product *p)
+{
+    return gpu_product_sum(p) == MGX_FLOAT;
+}
+
+// --- sizes ---
+
+static void size_dot(const struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    const struct mgx_shape *a = &c->in[p->operand[0]], *out = c->out;
+    const int rank = out->rank;
+    p->rows = out->lens[rank - 2];
+    p->columns = out->lens[rank - 1];
+    p->depth = a->lens[rank - 1];
+    p->batches = 1;
+    for (int i = 0; i < rank - 2; i++)
+        p->batches *= out->lens[i];
+}
+
+static void size_convolution(const struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    const struct mgx_shape *w = &c->in[p->operand[1]], *out = c->out;
+    p->batches = mgx_ins_int(p->ins, "group");
+    p->columns = out->lens[1] / p->batches;
+    p->rows = out->lens[0];
+    p->depth = 1;
+    for (int i = 2; i < out->rank; i++)
+        p->rows *= out->lens[i];
+    for (int i = 1; i < w->rank; i++)
+        p->depth *= w->lens[i];
+}
+
+static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_product *p)
+{
+    const enum mgx_type read = c->in[p->operand[0]].type, b = c->in[p->operand[1]].type;
+    const enum mgx_type a = p->make ? p->make->shape.type : read;
+    if (gpu_type_class(read) == GPU_NONE || gpu_type_class(a) == GPU_NONE ||
+        gpu_type_class(b) == GPU_NONE ||
+        (gpu_type_class(a) == GPU_REAL) != (gpu_type_class(b) == GPU_REAL) ||
+        (gpu_type_class(a) == GPU_REAL) != (gpu_type_class(p->ins->shape.type) == GPU_REAL))
+        return "a product of types that kernels do not multiply";
+    if (gpu_product_sum(p) == MGX_DOUBLE && !gpu_has_double(c))
+        return "the card has no double";
+    if (gpu_type_class(c->out->type) == GPU_NONE)
+        return "a type that kernels do not compute";
+    if (!is_dot(p->ins) && (mgx_ins_int(p->ins, "padding_mode") != 0 || c->out->rank < 3))
+        return "padding that is worked out at run time";
+    for (int e = 0; e < p->extra_count; e++)
+        if (!mgx_shape_same_lens(&c->in[p->extra[e]], c->out) ||
+            gpu_type_class(c->in[p->extra[e]].type) == GPU_NONE)
+            return "an operand of other lengths, or of a type that kernels do not compute";
+    if (p->tail && p->tail->op == &mgx_op_pointwise &&
+        mgx_module_result_count(p->tail->mod[0]) != 1)
+        return "several results";
+    return NULL;
+}
+
+const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    const char *why = read_offer(c, p);
+    if (!why)
+        why = refuses(c, p);
+    if (why)
+        return why;
+    if (is_dot(p->ins))
+        size_dot(c, p);
+    else
+        size_convolution(c, p);
+    if (gpu_product_is_bytes(p) && p->tail)
+        p->real = gpu_real_operands(p->tail, p->place);
+    if (p->rows >= INT32_MAX || p->columns >= INT32_MAX || p->depth >= INT32_MAX ||
+        p->batches > 65535)
+        return "larger than the grid";
+    return NULL;
+}
