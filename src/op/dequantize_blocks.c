@@ -110,8 +110,8 @@ static bool is_byte(double zero)
     return zero >= 0 && zero < 256 && zero == (double)(int)zero;
 }
 
-// The same of bytes whose zero point is one, to halves: a float holds the products, of nine bits and the
-// eleven of a half, exactly, and is rounded once.
+// The same of bytes whose zero point is one, to halves: a float holds the products, of nine bits
+// and the eleven of a half, exactly, and is rounded once.
 static void put_bytes(const uint8_t *x, double zero, double scale, uint16_t *to, int64_t count)
 {
     enum { STEP = 64 };
