@@ -24,9 +24,9 @@
 //
 // Such a machine multiplies many rows so as well, which saves the unpacking and takes half the time
 // of floats. Where `bytes` allows it too, many rows become bytes alone: half of that time again,
-// and an error of at most 2^-8 of the largest value of a block for each of its values. Weights of 4
-// bits and fewer times bytes suit machines without VNNI as well, whose instruction adds two products
-// in 16 bits.
+// and an error of at most 2^-8 of the largest value of a block for each of its values. Weights of
+// 4 bits and fewer times bytes suit machines without VNNI as well, whose instruction adds two
+// products in 16 bits.
 #pragma once
 
 #include <assert.h>
