@@ -20,7 +20,6 @@ THROUGH = {
     "convert": "mgx_convert(",
     "dw": "mgx_conv_run(",
     "gates": "mgx_rnn_run(",
-    "requant": "mgx_conv_run(",
     "winograd": "mgx_conv_run(",
 }
 

@@ -22,7 +22,6 @@ struct quantization {
     struct mgx_plan_ref x, scale, zero, y;
     int64_t elements;
     mgx_isa isa;
-    mgx_requant_fn requant;
     int factor_count;
     struct factor factors[];
 };
@@ -37,14 +36,13 @@ static enum mgx_status run(const void *state, const struct mgx_context *context,
     const float *x = mgx_context_address(context, &k->x);
     struct mgx_byte_range range = {0, 0};
     mgx_byte_range_widen(k->isa, x, k->elements, &range);
-    const struct mgx_requant q = mgx_byte_range_requant(&range);
-    *(float *)mgx_context_address(context, &k->scale) = q.divisor;
-    *(uint8_t *)mgx_context_address(context, &k->zero) = (uint8_t)q.zero;
-    k->requant(&q, x, k->elements, 1, (int)k->elements, NULL, 0,
-               mgx_context_address(context, &k->y), k->elements);
+    const struct mgx_range_bytes how = mgx_byte_range_bytes(&range);
+    *(float *)mgx_context_address(context, &k->scale) = how.scale;
+    *(uint8_t *)mgx_context_address(context, &k->zero) = (uint8_t)how.zero;
+    mgx_byte_range_run(k->isa, &how, x, k->elements, mgx_context_address(context, &k->y));
     for (int i = 0; i < k->factor_count; i++)
         *(float *)mgx_context_address(context, &k->factors[i].out) =
-            q.divisor * *(const float *)mgx_context_address(context, &k->factors[i].by);
+            how.scale * *(const float *)mgx_context_address(context, &k->factors[i].by);
     *done = true;
     return MGX_OK;
 }
@@ -135,7 +133,6 @@ static struct mgx_plan_bundle *bundle(struct mgx_plan *plan, int first)
                                .y = s[2].out,
                                .elements = mgx_shape_elements(&s[2].out_value->shape),
                                .isa = isa,
-                               .requant = mgx_requant_kernel(isa)->run,
                                .factor_count = factors};
     for (int i = 0; i < factors; i++) {
         const struct mgx_plan_step *step = &s[QUANTIZED + i];

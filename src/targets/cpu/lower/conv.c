@@ -211,7 +211,7 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
                                .x_scaled = v->epilogue.factor >= 0,
                                .exact = !cpu_offered(c)->fast_math,
                                .transposed = is_transposed(main),
-                               .epilogue = v->epilogue.kernel};
+                               .end = cpu_epilogue_list(&v->epilogue)};
     if (!describe_types(c, v, d))
         return false;
     describe_sizes(d, main, x, w, y);
@@ -371,8 +371,8 @@ static void describe_problem(void *user, struct mgx_str *out)
     put_sizes(out, "s", d->stride);
     put_sizes(out, "d", d->dilation);
     put_sizes(out, "p", d->pad);
-    mgx_str_printf(out, " %s%s%s%s", mgx_act_name(d->epilogue.act),
-                   d->epilogue.residual ? " residual" : "", d->x_scaled ? " factors" : "",
+    mgx_str_printf(out, " %s%s%s%s", mgx_act_name(mgx_end_act(&d->end)),
+                   mgx_end_reader(&d->end) ? " residual" : "", d->x_scaled ? " factors" : "",
                    d->exact ? " exact" : "");
 }
 
@@ -382,7 +382,7 @@ static bool tuned_method(struct mgx_plan_offer *c, const struct conv *v,
 {
     struct contest t = {.c = c, .v = v, .desc = *desc};
     int choice;
-    t.desc.epilogue.hook = NULL;
+    mgx_end_drop_block(&t.desc.end);
     const struct mgx_plan_contest contest = {
         .describe = describe_problem,
         .name = contestant_name,
@@ -517,7 +517,8 @@ static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins 
                             1, depth_of(&c->in[v->w]), &v->integer))
         return false;
     c->flops = flops_of(&desc);
-    c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));
+    c->detail =
+        cpu_epilogue_detail(c, &desc.end, mgx_conv_method_name(mgx_conv_plan_method(v->plan)));
     if (method != MGX_CONV_METHOD_COUNT)
         c->detail = mgx_arena_printf(c->arena, "%s, tuned", c->detail);
     c->state = v;

@@ -4,6 +4,7 @@
 #include "targets/cpu/lower/epilogue_match.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -30,7 +31,7 @@ static bool match_simple(struct cpu_match *m)
         if (input < 0 || !cpu_match_residual(m, input, MGX_FLOAT))
             continue;
         if (cpu_match_value(m, root->in[1 - i]) && m->out->residual < 0) {
-            cpu_match_add(m, input, times ? MGX_RESIDUAL_TIMES : MGX_RESIDUAL_AFTER);
+            cpu_match_add(m, input, times ? CPU_OPERAND_TIMES : CPU_OPERAND_AFTER);
             return true;
         }
         cpu_match_reset(m->out);
@@ -228,7 +229,7 @@ static bool match_general(struct cpu_match *m)
             return false;
         }
     }
-    e->kernel.hook = run_tile;
+    e->floats.block = run_tile;
     return m->c->out->type == MGX_FLOAT || m->c->out->type == MGX_BF16 || cpu_match_plain_bytes(m);
 }
 
@@ -325,7 +326,7 @@ static bool match_last(struct cpu_match *m)
     if (!bytes && m->out->integer && cpu_match_floats(m))
         return true;
     cpu_match_reset(m->out);
-    m->out->requant = NULL;
+    m->out->bytes = NULL;
     return match_general(m);
 }
 
@@ -341,6 +342,98 @@ bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struc
     *main = m.main;
     out->integer = m.main->shape.type == MGX_INT32;
     return find_main_inputs(&m) && match_last(&m);
+}
+
+static void list_floats(const struct cpu_floats_end *f, struct mgx_end *end)
+{
+    const struct mgx_end_step operand = {
+        .kind = f->place == CPU_OPERAND_TIMES ? MGX_END_MULTIPLY : MGX_END_ADD, .type = f->operand};
+    if (f->place == CPU_OPERAND_FIRST)
+        mgx_end_then(end, operand);
+    if (f->act != MGX_ACT_NONE)
+        mgx_end_then(end, (struct mgx_end_step){.kind = MGX_END_ACT,
+                                                .act = {f->act, f->a, f->b, f->a_column}});
+    if (f->factor)
+        mgx_end_then(
+            end, (struct mgx_end_step){.kind = MGX_END_COLUMNS, .columns = {f->factor, f->term}});
+    if (f->place == CPU_OPERAND_AFTER || f->place == CPU_OPERAND_TIMES)
+        mgx_end_then(end, operand);
+    if (f->block)
+        mgx_end_then(end, (struct mgx_end_step){.kind = MGX_END_BLOCK, .block = f->block});
+}
+
+static void then_scale(struct mgx_end *end, float factor)
+{
+    if (factor != 1)
+        mgx_end_then(end, (struct mgx_end_step){.kind = MGX_END_SCALE, .scale = factor});
+}
+
+// What is made of the value's own byte.
+static void list_first(const struct cpu_bytes_end *q, struct mgx_end *end)
+{
+    mgx_end_then(end, (struct mgx_end_step){.kind = MGX_END_CLAMP,
+                                            .clamp = {q->divisor, q->low, q->high, q->saturates}});
+    if (q->middle)
+        mgx_end_then(end,
+                     (struct mgx_end_step){.kind = MGX_END_TABLE,
+                                           .table = {q->middle, q->middle_low, q->middle_zero}});
+    if (q->rounds)
+        mgx_end_then(end, (struct mgx_end_step){.kind = MGX_END_ROUND});
+}
+
+// An operand or a term beside it, and an activation behind. Steps that change nothing are left out.
+static void list_second(const struct cpu_bytes_end *q, struct mgx_end *end)
+{
+    if (q->residual || q->term)
+        mgx_end_then(end, (struct mgx_end_step){.kind = MGX_END_MIX,
+                                                .mix = {.keep = q->keep,
+                                                        .share = q->share,
+                                                        .term = q->term,
+                                                        .reads = q->residual,
+                                                        .is_signed = q->residual_signed,
+                                                        .zero = q->residual_zero}});
+    else
+        then_scale(end, q->keep);
+    if (isfinite(q->low2) || isfinite(q->high2))
+        mgx_end_then(end,
+                     (struct mgx_end_step){.kind = MGX_END_CLAMP,
+                                           .clamp = {1, q->low2, q->high2, q->saturates_last}});
+}
+
+static void list_bytes(const struct cpu_bytes_end *q, struct mgx_end *end)
+{
+    list_first(q, end);
+    if (cpu_bytes_has_second(q))
+        list_second(q, end);
+    if (!q->floats) {
+        mgx_end_then(end, (struct mgx_end_step){.kind = MGX_END_BYTE,
+                                                .byte = {q->table, q->is_signed, q->zero}});
+        return;
+    }
+    if (q->rounds_last)
+        mgx_end_then(end, (struct mgx_end_step){.kind = MGX_END_ROUND});
+    then_scale(end, q->unit);
+}
+
+struct mgx_end cpu_epilogue_list(const struct cpu_epilogue *e)
+{
+    struct mgx_end end = {.count = 0};
+    list_floats(&e->floats, &end);
+    if (e->bytes)
+        list_bytes(e->bytes, &end);
+    return end;
+}
+
+const char *cpu_epilogue_detail(const struct mgx_plan_offer *c, const struct mgx_end *end,
+                                const char *detail)
+{
+    if (!end->count)
+        return detail;
+    struct mgx_str steps = {0};
+    mgx_end_print(end, &steps);
+    const char *text = mgx_arena_printf(c->arena, "%s, then %s", detail, mgx_str_text(&steps));
+    mgx_str_fini(&steps);
+    return text;
 }
 
 void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Epilogues of integer products that end in bytes, or were bytes on their way; see epilogue.h and
-// kernel/end/requant.h.
+// kernel/end/end.h.
 //
 //     q(value)                                       one step to bytes
 //     q(act(dq(f(q(value))) + dq(residual)))         the same with a residual of bytes
@@ -55,33 +55,36 @@ static float highest(const struct step *s)
     return (float)((s->is_signed ? 127 : 255) - s->zero);
 }
 
-static bool keep(struct cpu_match *m, const struct mgx_requant *q)
+static bool keep(struct cpu_match *m, const struct cpu_bytes_end *q)
 {
-    struct mgx_requant *kept = MGX_NEW(m->c->arena, struct mgx_requant);
+    struct cpu_bytes_end *kept = MGX_NEW(m->c->arena, struct cpu_bytes_end);
     if (kept) {
         *kept = *q;
-        m->out->requant = kept;
-        m->out->kernel.requant = kept;
+        m->out->bytes = kept;
     }
     return kept != NULL;
 }
 
-static struct mgx_requant requant_of(const struct step *s)
+static struct cpu_bytes_end bytes_of(const struct step *s)
 {
-    return mgx_requant_to((float)s->scale, s->zero, s->is_signed);
+    return (struct cpu_bytes_end){.is_signed = s->is_signed,
+                                  .divisor = (float)s->scale,
+                                  .low = lowest(s),
+                                  .high = highest(s),
+                                  .zero = s->zero};
 }
 
 bool cpu_match_plain_bytes(struct cpu_match *m)
 {
     const struct step plain = {.scale = 1, .is_signed = m->c->out->type == MGX_INT8};
-    const struct mgx_requant q = requant_of(&plain);
+    const struct cpu_bytes_end q = bytes_of(&plain);
     return keep(m, &q);
 }
 
 // --- with a residual ---
 
 // What `low` and `high` an activation is, in steps of the result; false for one that is no clamp.
-static bool clamp_of(const struct mgx_epilogue *e, double scale, float *low, float *high)
+static bool clamp_of(const struct cpu_floats_end *e, double scale, float *low, float *high)
 {
     if (e->act > MGX_ACT_CLIP || e->factor)
         return false;
@@ -117,7 +120,7 @@ static bool is_first(struct cpu_match *m, const struct mgx_ins *node, struct ste
            m->out->residual < 0;
 }
 
-static void set_first(struct mgx_requant *q, const struct step *s)
+static void set_first(struct cpu_bytes_end *q, const struct step *s)
 {
     q->divisor = (float)s->scale;
     q->low = lowest(s);
@@ -126,7 +129,7 @@ static void set_first(struct mgx_requant *q, const struct step *s)
 
 // A byte that depends on the value's byte alone: f(q(value)), `back` its way to floats.
 static bool match_middle(struct cpu_match *m, const struct mgx_ins *byte, const struct step *back,
-                         struct mgx_requant *q)
+                         struct cpu_bytes_end *q)
 {
     const struct mgx_module *body = body_of(m);
     for (const struct mgx_ins *node = body ? body->first : NULL; node; node = node->next) {
@@ -150,7 +153,7 @@ static bool match_middle(struct cpu_match *m, const struct mgx_ins *byte, const 
 
 // dq(q(v)), dq(f(q(v))) or v itself, in steps of `scale`.
 static bool match_first(struct cpu_match *m, const struct mgx_ins *node, double scale,
-                        struct mgx_requant *q)
+                        struct cpu_bytes_end *q)
 {
     struct step s, back;
     if (!read_step(m, node, &mgx_op_dequantizelinear, &back)) {
@@ -187,10 +190,10 @@ static const float *read_term(struct cpu_match *m, const struct mgx_ins *node, d
 
 // dq(f(q(value))) + bias. (The bias of what was not quantized is the value's own.)
 static bool match_term(struct cpu_match *m, const struct mgx_ins *sum, double scale,
-                       struct mgx_requant *q)
+                       struct cpu_bytes_end *q)
 {
     for (int i = 0; i < 2; i++) {
-        const struct mgx_requant before = *q;
+        const struct cpu_bytes_end before = *q;
         if (sum->in[i]->op == &mgx_op_dequantizelinear && match_first(m, sum->in[i], scale, q) &&
             (q->rounds || q->middle)) {
             q->term = read_term(m, sum->in[1 - i], scale);
@@ -205,7 +208,7 @@ static bool match_term(struct cpu_match *m, const struct mgx_ins *sum, double sc
 
 // The second step, clamped to `q`'s second limits.
 static bool match_sum(struct cpu_match *m, const struct mgx_ins *sum, double scale,
-                      struct mgx_requant *q)
+                      struct cpu_bytes_end *q)
 {
     struct step residual;
     int input;
@@ -218,7 +221,6 @@ static bool match_sum(struct cpu_match *m, const struct mgx_ins *sum, double sca
         q->residual_zero = residual.zero;
         q->share = (float)(residual.scale / scale);
         m->out->residual = input;
-        m->out->kernel.residual = MGX_RESIDUAL_BYTES;
         return true;
     }
     cpu_match_reset(m->out);
@@ -227,26 +229,26 @@ static bool match_sum(struct cpu_match *m, const struct mgx_ins *sum, double sca
 
 // Peels the second step's clamp off `node` into `q`; NULL: it is another activation.
 static const struct mgx_ins *peel_clamp(struct cpu_match *m, const struct mgx_ins *node,
-                                        double scale, struct mgx_requant *q)
+                                        double scale, struct cpu_bytes_end *q)
 {
     const struct mgx_ins *inner = cpu_match_act(m, node);
-    const bool clamps = clamp_of(&m->out->kernel, scale, &q->low2, &q->high2);
+    const bool clamps = clamp_of(&m->out->floats, scale, &q->low2, &q->high2);
     cpu_match_reset(m->out);
     return clamps ? inner : NULL;
 }
 
 // A byte, q of a value or of one and a residual: `byte` itself, not a function of it.
-static bool match_byte(struct cpu_match *m, const struct mgx_ins *byte, struct mgx_requant *q)
+static bool match_byte(struct cpu_match *m, const struct mgx_ins *byte, struct cpu_bytes_end *q)
 {
     struct step last;
     if (is_first(m, byte, &last)) {
-        *q = requant_of(&last);
+        *q = bytes_of(&last);
         return true;
     }
     cpu_match_reset(m->out);
     if (!read_step(m, byte, &mgx_op_quantizelinear, &last))
         return false;
-    *q = requant_of(&last);
+    *q = bytes_of(&last);
     q->low2 = q->low;
     q->high2 = q->high;
     const struct mgx_ins *sum = peel_clamp(m, byte->in[0], last.scale, q);
@@ -260,7 +262,7 @@ static bool match_byte(struct cpu_match *m, const struct mgx_ins *byte, struct m
 
 // dq of a byte of a value and a residual or term.
 static bool match_dequantized(struct cpu_match *m, const struct mgx_ins *node,
-                              struct mgx_requant *q)
+                              struct cpu_bytes_end *q)
 {
     struct step last, back;
     if (!read_step(m, node, &mgx_op_dequantizelinear, &back) || !match_byte(m, node->in[0], q) ||
@@ -275,7 +277,7 @@ static bool match_dequantized(struct cpu_match *m, const struct mgx_ins *node,
 
 bool cpu_match_floats(struct cpu_match *m)
 {
-    struct mgx_requant q = {.floats = true, .low2 = -INFINITY, .high2 = INFINITY, .unit = 1};
+    struct cpu_bytes_end q = {.floats = true, .low2 = -INFINITY, .high2 = INFINITY, .unit = 1};
     const struct mgx_ins *root = cpu_match_root(m), *node = peel_clamp(m, root, 1, &q);
     const bool found = node && (match_sum(m, node, 1, &q) || match_first(m, node, 1, &q));
     if (found && (q.rounds || q.middle)) // else a sum that is no number could not stay one
@@ -288,7 +290,7 @@ bool cpu_match_floats(struct cpu_match *m)
 bool cpu_match_bytes(struct cpu_match *m)
 {
     const struct mgx_module *body = body_of(m);
-    struct mgx_requant q;
+    struct cpu_bytes_end q;
     if (match_byte(m, cpu_match_root(m), &q))
         return keep(m, &q);
     for (const struct mgx_ins *node = body ? body->first : NULL; node; node = node->next) {

@@ -70,9 +70,9 @@ bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, d
 
 static void set_act(struct cpu_match *m, enum mgx_act act, double a, double b)
 {
-    m->out->kernel.act = act;
-    m->out->kernel.a = (float)a;
-    m->out->kernel.b = (float)b;
+    m->out->floats.act = act;
+    m->out->floats.a = (float)a;
+    m->out->floats.b = (float)b;
 }
 
 // Constant slopes of prelu, one per column.
@@ -82,7 +82,7 @@ static bool peel_slopes(struct cpu_match *m, const struct mgx_ins *node)
     const int input = cpu_match_operand(m, node);
     if (input < 0 || !m->c->constant[input] || !cpu_match_bias(m, input))
         return false;
-    m->out->kernel.a_column = m->c->constant[input]->data;
+    m->out->floats.a_column = m->c->constant[input]->data;
     return true;
 }
 
@@ -178,14 +178,14 @@ bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type
            !mgx_shape_is_broadcasted(x) && (x->strides[m->column] == 1 || x->lens[m->column] == 1);
 }
 
-void cpu_match_add(struct cpu_match *m, int input, enum mgx_residual where)
+void cpu_match_add(struct cpu_match *m, int input, enum cpu_operand_place where)
 {
-    m->out->residual = input;
-    m->out->kernel.residual = where;
     const enum mgx_type type = m->c->in[input].type;
-    m->out->kernel.residual_form = type == MGX_BF16   ? MGX_RESIDUAL_BF16
-                                   : type == MGX_HALF ? MGX_RESIDUAL_F16
-                                                      : MGX_RESIDUAL_F32;
+    m->out->residual = input;
+    m->out->floats.place = where;
+    m->out->floats.operand = type == MGX_BF16   ? MGX_KERNEL_BF16
+                             : type == MGX_HALF ? MGX_KERNEL_F16
+                                                : MGX_KERNEL_F32;
 }
 
 // --- sums of integers ---
@@ -253,7 +253,7 @@ static bool note_term(struct cpu_match *m, int input)
     }
     if (m->out->residual >= 0 || !cpu_match_residual(m, input, MGX_FLOAT))
         return false;
-    cpu_match_add(m, input, MGX_RESIDUAL_BEFORE);
+    cpu_match_add(m, input, CPU_OPERAND_FIRST);
     return true;
 }
 
@@ -342,8 +342,8 @@ static bool keep_columns(struct cpu_match *m, const struct columns *c)
         good = isfinite(kept[i]) && isfinite(kept[c->count + i]);
     }
     if (good) {
-        m->out->kernel.factor = kept;
-        m->out->kernel.term = kept + c->count;
+        m->out->floats.factor = kept;
+        m->out->floats.term = kept + c->count;
     }
     return good;
 }
@@ -381,7 +381,7 @@ const struct mgx_ins *cpu_match_root(const struct cpu_match *m)
 
 void cpu_match_reset(struct cpu_epilogue *e)
 {
-    e->kernel = (struct mgx_epilogue){.act = MGX_ACT_NONE};
+    e->floats = (struct cpu_floats_end){.act = MGX_ACT_NONE};
     e->bias = e->residual = e->scale = -1;
     e->scale_value = 1;
 }

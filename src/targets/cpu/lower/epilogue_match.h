@@ -36,7 +36,7 @@ bool cpu_match_bias(const struct cpu_match *m, int input);
 // multiplied, with contiguous columns.
 bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type);
 // Notes such a tensor as the residual.
-void cpu_match_add(struct cpu_match *m, int input, enum mgx_residual where);
+void cpu_match_add(struct cpu_match *m, int input, enum cpu_operand_place where);
 // act(sum + bias), also with factors and terms behind it; notes what it finds.
 bool cpu_match_value(struct cpu_match *m, const struct mgx_ins *node);
 // A constant that is one value, or one per column, into an array of as many; false: it is none.

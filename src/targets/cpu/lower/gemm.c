@@ -69,7 +69,7 @@ static void merge_rows(struct mgx_gemm_desc *d, struct batches *x)
             d->residual_row = x->r[k];
         }
         if (x->b[k] != 0 || x->a[k] != d->a_row * d->m || x->c[k] != d->c_row * d->m ||
-            (d->epilogue.residual != MGX_RESIDUAL_NONE && x->r[k] != d->residual_row * d->m))
+            (mgx_end_reader(&d->end) && x->r[k] != d->residual_row * d->m))
             return;
         d->m *= x->lens[k];
         x->count--;
@@ -150,7 +150,7 @@ static void describe_matrices(struct mgx_plan_offer *c, const struct gemm *g,
                                .a_zero = g->integer.zero_in < 0 ? g->integer.zero : 0,
                                .b_zero = g->integer.b_zero,
                                .any_rows = c->late,
-                               .epilogue = g->epilogue.kernel};
+                               .end = cpu_epilogue_list(&g->epilogue)};
 }
 
 static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_desc *d)
@@ -296,8 +296,8 @@ static void describe_problem(void *user, struct mgx_str *out)
         if (d->batch[i] > 1)
             mgx_str_printf(out, " b%lld%s", (long long)d->batch[i], d->b_batch[i] ? "" : "=");
     mgx_str_printf(out, "%s%s%s %s%s", packed_name(d), d->a_col == 1 ? "" : " a^T",
-                   d->b_col == 1 ? "" : " b^T", mgx_act_name(d->epilogue.act),
-                   d->epilogue.residual ? " residual" : "");
+                   d->b_col == 1 ? "" : " b^T", mgx_act_name(mgx_end_act(&d->end)),
+                   mgx_end_reader(&d->end) ? " residual" : "");
 }
 
 static bool applies(enum way way, const struct mgx_gemm_desc *d)
@@ -320,7 +320,7 @@ static bool choose_plan(struct mgx_plan_offer *c, struct gemm *g, const struct m
     for (int way = 0; way < WAYS; way++)
         if (applies((enum way)way, desc))
             t.way[count++] = (enum way)way;
-    t.desc.epilogue.hook = NULL;
+    mgx_end_drop_block(&t.desc.end);
     const struct mgx_plan_contest contest = {
         .describe = describe_problem,
         .name = contestant_name,
@@ -502,10 +502,12 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gemm *
     static const char *const kinds[] = {"", ", half weights", ", bf16 weights", ", packed weights"};
     const enum mgx_narrow_kind kind = g->plan.desc.narrow.kind;
     const bool bytes = g->plan.many && g->plan.desc.narrow.bytes;
-    if (!tuned && !kind)
-        return g->plan.kernel->base.name;
-    return mgx_arena_printf(c->arena, "%s%s%s%s", g->plan.kernel->base.name, kinds[kind],
-                            bytes ? " times bytes" : "", tuned ? ", tuned" : "");
+    const char *detail = g->plan.kernel->base.name;
+    if (kind)
+        detail =
+            mgx_arena_printf(c->arena, "%s%s%s", detail, kinds[kind], bytes ? " times bytes" : "");
+    detail = cpu_epilogue_detail(c, &g->plan.desc.end, detail);
+    return tuned ? mgx_arena_printf(c->arena, "%s, tuned", detail) : detail;
 }
 
 static bool suits(struct mgx_plan_offer *c, const struct gemm *g)

@@ -82,16 +82,16 @@ static double at_column(const struct mgx_tensor *t, int64_t columns, int64_t i)
 }
 
 // The clamp of an activation goes into the step to bytes, which has no residual then.
-static void fold_clamp(struct cpu_epilogue *e, struct mgx_requant *q)
+static void fold_clamp(struct cpu_epilogue *e, struct cpu_bytes_end *q)
 {
-    const struct mgx_epilogue *k = &e->kernel;
+    const struct cpu_floats_end *k = &e->floats;
     if (k->act == MGX_ACT_RELU)
         q->low = fmaxf(q->low, 0);
     if (k->act == MGX_ACT_CLIP) {
         q->low = fminf(fmaxf(q->low, k->a / q->divisor), q->high);
         q->high = fmaxf(fminf(q->high, k->b / q->divisor), q->low);
     }
-    e->kernel.act = MGX_ACT_NONE;
+    e->floats.act = MGX_ACT_NONE;
 }
 
 // Whether every |scale| * 2^31 + |bias| fits 32 bits.
@@ -105,17 +105,17 @@ static bool stays_small(const float *scale, const float *bias, int64_t columns)
 
 // Whether the step to bytes needs no clamp of its own: its numbers stay small, and rounding makes
 // the byte's limits of the step's.
-static bool saturates(const struct mgx_requant *q, const float *scale, const float *bias,
+static bool saturates(const struct cpu_bytes_end *q, const float *scale, const float *bias,
                       int64_t columns)
 {
     const float low = (float)((q->is_signed ? -128 : 0) - q->zero), high = low + 255;
-    return nearbyintf(q->low) == low && nearbyintf(q->high) == high && !mgx_requant_has_second(q) &&
+    return nearbyintf(q->low) == low && nearbyintf(q->high) == high && !cpu_bytes_has_second(q) &&
            stays_small(scale, bias, columns);
 }
 
 // Whether the second step needs none, of a residual that is added to what was not rounded: the
 // first step's numbers are within 2^31 likewise, and the residual's within 2^28.
-static bool saturates_sum(const struct mgx_requant *q, const float *scale, const float *bias,
+static bool saturates_sum(const struct cpu_bytes_end *q, const float *scale, const float *bias,
                           int64_t columns)
 {
     const float low = (float)((q->is_signed ? -128 : 0) - q->zero), high = low + 255;
@@ -128,18 +128,18 @@ static bool saturates_sum(const struct mgx_requant *q, const float *scale, const
 static bool folds(const struct cpu_epilogue *e, const struct mgx_tensor *scale,
                   const struct mgx_tensor *bias)
 {
-    return e->requant && (e->scale < 0 || scale) && (e->bias < 0 || bias) &&
-           e->kernel.act <= MGX_ACT_CLIP && !e->kernel.factor && !e->kernel.hook;
+    return e->bytes && (e->scale < 0 || scale) && (e->bias < 0 || bias) &&
+           e->floats.act <= MGX_ACT_CLIP && !e->floats.factor && !e->floats.block;
 }
 
-static void fold_requant(struct cpu_epilogue *e, struct cpu_integer *x, const float *bias)
+static void fold_bytes(struct cpu_epilogue *e, struct cpu_integer *x, const float *bias)
 {
     x->bias = bias;
-    fold_clamp(e, e->requant);
-    e->requant->divisor = 1;
-    e->requant->saturates = saturates(e->requant, x->scale, bias, x->columns);
-    if (saturates_sum(e->requant, x->scale, bias, x->columns))
-        e->requant->saturates_last = true;
+    fold_clamp(e, e->bytes);
+    e->bytes->divisor = 1;
+    e->bytes->saturates = saturates(e->bytes, x->scale, bias, x->columns);
+    if (saturates_sum(e->bytes, x->scale, bias, x->columns))
+        e->bytes->saturates_last = true;
 }
 
 // Makes constants of what is constant, folded into the step to bytes where that can be.
@@ -154,7 +154,7 @@ static bool fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct cpu_in
     if (!values)
         return false;
     float *terms = values + x->columns + ROOM;
-    const double divisor = folded ? e->requant->divisor : 1;
+    const double divisor = folded ? e->bytes->divisor : 1;
     for (int64_t i = 0; i < x->columns; i++) {
         values[i] = (float)((scale ? at_column(scale, x->columns, i) : e->scale_value) / divisor);
         if (bias)
@@ -162,7 +162,7 @@ static bool fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct cpu_in
     }
     x->scale = values;
     if (folded)
-        fold_requant(e, x, bias ? terms : NULL);
+        fold_bytes(e, x, bias ? terms : NULL);
     return true;
 }
 

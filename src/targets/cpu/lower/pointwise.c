@@ -16,7 +16,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/kernel/end/requant.h"
+#include "targets/cpu/kernel/end/end.h"
 #include "targets/cpu/kernel/move/bytes.h"
 #include "targets/cpu/lower/body.h"
 #include "targets/cpu/lower/scaled.h"
@@ -226,18 +226,19 @@ struct job {
     const struct pointwise *p;
     const struct mgx_plan_args *args;
     int tasks;
-    struct mgx_requant requant; // where it quantizes
+    struct mgx_end_step to_byte[2]; // where it quantizes
 };
 
-static struct mgx_requant requant_of(const struct pointwise *p, const struct mgx_plan_args *args)
+static void set_bytes(const struct pointwise *p, const struct mgx_plan_args *args,
+                      struct mgx_end_step step[2])
 {
     const bool is_signed = p->body->out_type[0] == MGX_INT8;
     const void *zero = p->in_count > 2 ? args->in[2] : NULL;
-    return mgx_requant_to(*(const float *)args->in[1],
-                          !zero       ? 0
-                          : is_signed ? *(const int8_t *)zero
-                                      : *(const uint8_t *)zero,
-                          is_signed);
+    mgx_end_to_byte(*(const float *)args->in[1],
+                    !zero       ? 0
+                    : is_signed ? *(const int8_t *)zero
+                                : *(const uint8_t *)zero,
+                    is_signed, step);
 }
 
 // Blocks of a run from number `first` on, `left` of them or as many as are one call; returns how
@@ -251,9 +252,11 @@ static int64_t quantize(const struct job *job, int64_t from, int64_t to, int64_t
                   blocks = mgx_min_i64(mgx_min_i64(left, l->blocks_per_run - first), MOST),
                   n = mgx_min_i64(blocks * MGX_BLOCK, l->run - at);
     assert(n > 0);
-    mgx_requant_kernel(job->p->body->isa)
-        ->run(&job->requant, (const float *)job->args->in[0] + from + at, n, 1, (int)n, NULL, 0,
-              (char *)job->args->out + to + at, n);
+    const struct mgx_end_rows rows = {.from = (const float *)job->args->in[0] + from + at,
+                                      .rows = 1,
+                                      .cols = n,
+                                      .to = (char *)job->args->out + to + at};
+    mgx_end_kernel(job->p->body->isa)->run(job->to_byte, 2, &rows);
     return blocks;
 }
 
@@ -445,9 +448,9 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     (void)diag;
     const struct pointwise *p = step->state;
     assert(cpu_has_room(step, args, p->thread_floats * sizeof(float)));
-    struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks), {0}};
+    struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks), {{0}}};
     if (p->quantizes)
-        job.requant = requant_of(p, args);
+        set_bytes(p, args, job.to_byte);
     mgx_pool_run(cpu_pool(args), job.tasks, run_part, &job);
     return MGX_OK;
 }

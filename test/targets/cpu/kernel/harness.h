@@ -13,9 +13,9 @@
 #include "base/memory.h"
 #include "check.h"
 #include "targets/cpu/kernel/bench.h"
-#include "targets/cpu/kernel/end/epilogue.h"
 #include "targets/cpu/kernel/kernel.h"
 #include "targets/cpu/kernel/move/convert.h"
+#include "targets/cpu/kernel/vector/act.h"
 #include "targets/cpu/machine/cpuid.h"
 #include "targets/cpu/machine/pool.h"
 

@@ -33,7 +33,7 @@ struct mgx_byte_dw_args {
     // there is no channel or line.
     const char *weights;
     int64_t channels, count; // count: output pixels
-    // Of the first channel and pixel: c[0], residual[0], scale, bias, clamp, requant; c_row and
+    // Of the first channel and pixel: c[0], residual[0], scale, bias, clamp, end; c_row and
     // residual_row are the distance from pixel to pixel.
     struct mgx_tile_args tile;
     int64_t c_size, residual_size; // bytes of a value

@@ -89,7 +89,7 @@ struct mgx_conv_desc {
     // What will be packed, where that is known: how bytes are packed depends on their values. NULL:
     // it is not.
     const void *weights;
-    struct mgx_epilogue epilogue; // rows of a tile are output pixels, counted over all images
+    struct mgx_end end; // rows of a tile are output pixels, counted over all images
     // The convolution that makes x, row by row; NULL: x is in memory. The y_* of the first and the
     // x_* of the second are not used then. The second is depthwise, the first has a single group;
     // between them are floats, which the first may make of bf16 and the second may end in bf16.

@@ -37,11 +37,6 @@ static bool products_fit(const struct mgx_conv_desc *d)
     return fits && in < most && out < most && weights < most;
 }
 
-static bool is_trivial(const struct mgx_epilogue *e)
-{
-    return e->act == MGX_ACT_NONE && !e->residual && !e->hook;
-}
-
 static bool types_fit(const struct mgx_conv_desc *d)
 {
     const bool integers = d->y_type == MGX_KERNEL_S32, bytes = d->type == MGX_KERNEL_S8;
@@ -49,8 +44,8 @@ static bool types_fit(const struct mgx_conv_desc *d)
     return (bytes || d->type == MGX_KERNEL_F32 || d->type == MGX_KERNEL_BF16) &&
            mgx_convert(d->isa, d->x_type, a) && mgx_convert(d->isa, d->w_type, a) &&
            mgx_kernel_is_float(d->x_type) != bytes && mgx_kernel_is_float(d->w_type) != bytes &&
-           mgx_requant_fits(d->epilogue.requant, d->y_type) &&
-           (integers ? bytes && is_trivial(&d->epilogue)
+           mgx_output_fits(&d->end, d->y_type) &&
+           (integers ? bytes && !d->end.count
                      : mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type) != NULL);
 }
 
@@ -120,7 +115,9 @@ enum mgx_status mgx_conv_plan_use(struct mgx_conv_plan *plan, enum mgx_conv_meth
     plan->ops = ops;
     if (method > MGX_CONV_UNROLLED)
         plan->kernel = find_kernel(&plan->d, false);
-    return ops->prepare(plan, diag);
+    TRY(ops->prepare(plan, diag));
+    plan->ends = mgx_end_kernel(plan->kernel->base.needs);
+    return MGX_OK;
 }
 
 void mgx_conv_plan_destroy(struct mgx_conv_plan *plan)

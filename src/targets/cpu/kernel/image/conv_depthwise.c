@@ -82,11 +82,9 @@ static bool depthwise_fits(const struct mgx_conv_plan *plan)
     const int64_t members = plan->group_in, copies = copies_of(plan);
     if (copies > MAX_COPIES || (copies > 1 && (plan->d.feed || !mgx_conv_floats(&plan->d))))
         return false;
-    const struct mgx_epilogue *e = &plan->d.epilogue;
-    if (e->requant && e->requant->term)
-        return false;
-    if (e->residual && e->residual != MGX_RESIDUAL_BYTES && !mgx_conv_rounds(&plan->d) &&
-        mgx_residual_type(e, plan->d.y_type) != plan->d.y_type)
+    const struct mgx_end_step *reader = mgx_end_reader(&plan->d.end);
+    if (reader && reader->kind != MGX_END_MIX && !mgx_conv_rounds(&plan->d) &&
+        reader->type != plan->d.y_type)
         return false;
     return !plan->d.transposed && members * copies == plan->group_out &&
            (plan->d.feed ? feed_fits(&plan->d) : plan->d.x_channel == 1) &&
@@ -457,21 +455,19 @@ static struct target target_of(const struct part *part, const struct pair *pair)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
+    const bool reads = mgx_end_reader(&d->end) != NULL;
     const int64_t y = row_at(part, pair->y, plan->y_first, d->y_batch, d->y_space),
                   r = row_at(part, pair->y, plan->residual_first, d->residual_batch,
                              d->residual_space);
     if (!part->tags && part->results)
         return (struct target){part->results + (pair->y - part->y) * d->out[2] * part->channels,
-                               d->epilogue.residual ? (const float *)part->args->residual + r
-                                                    : NULL,
+                               reads ? (const float *)part->args->residual + r : NULL,
                                part->channels, d->residual_space[2]};
     if (!part->tags)
         return (struct target){(float *)part->args->y + y,
-                               d->epilogue.residual ? (const float *)part->args->residual + r
-                                                    : NULL,
+                               reads ? (const float *)part->args->residual + r : NULL,
                                d->y_space[2], d->residual_space[2]};
-    const bool adds =
-        d->epilogue.residual && d->epilogue.residual != MGX_RESIDUAL_BYTES; // those come last
+    const bool adds = reads && !mgx_end_reads_bytes(&d->end); // bytes come last
     const struct target t = {part->results, adds ? part->residual : NULL, part->channels,
                              part->channels};
     const mgx_convert_fn convert = mgx_convert(d->isa, d->y_type, MGX_KERNEL_F32);
@@ -495,6 +491,7 @@ static void finish_pixels(void *user, const struct mgx_dw_args *args, int64_t at
     const struct finisher *f = user;
     const struct part *part = f->part;
     const struct mgx_conv_plan *plan = part->plan;
+    const struct mgx_end *end = &plan->d.end;
     for (int row = 0; row < args->rows; row++) {
         const struct mgx_tile tile = {
             .data = args->y + row * args->y_row + at * args->y_pixel,
@@ -511,8 +508,11 @@ static void finish_pixels(void *user, const struct mgx_dw_args *args, int64_t at
         const float *residual = f->residual;
         if (residual)
             residual += row * args->residual_row + at * f->residual_pixel;
-        mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile, residual, f->residual_pixel,
-                          part->args->hook_user);
+        const struct mgx_end_place place = {.operand = residual,
+                                            .operand_row =
+                                                f->residual_pixel * (int64_t)sizeof(float),
+                                            .hook_user = part->args->hook_user};
+        mgx_end_tile(end, mgx_end_in_registers(end), mgx_end_bytes(end), plan->ends, &tile, &place);
     }
 }
 
@@ -520,21 +520,23 @@ static void store_row(const struct part *part, int64_t row)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
-    const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type);
     const int64_t size = mgx_kernel_size(d->y_type);
-    char *y =
-        (char *)part->args->y + row_at(part, row, plan->y_first, d->y_batch, d->y_space) * size;
-    if (d->epilogue.requant) {
-        const int64_t residual =
-            row_at(part, row, plan->residual_first, d->residual_batch, d->residual_space);
-        mgx_requant_kernel(d->isa)->run(
-            d->epilogue.requant, part->results, part->channels, (int)d->out[2], (int)part->channels,
-            d->epilogue.requant->residual ? (const char *)part->args->residual + residual : NULL,
-            d->residual_space[2], y, d->y_space[2] * size);
-        return;
-    }
-    for (int64_t x = 0; x < d->out[2]; x++)
-        convert(part->results + x * part->channels, y + x * d->y_space[2] * size, part->channels);
+    const int64_t residual =
+        row_at(part, row, plan->residual_first, d->residual_batch, d->residual_space);
+    const struct mgx_tile tile = {.data = part->results,
+                                  .stride = part->channels,
+                                  .col = part->first,
+                                  .rows = (int)d->out[2],
+                                  .cols = (int)part->channels};
+    const struct mgx_end_place place = {
+        .operand =
+            mgx_end_reads_bytes(&d->end) ? (const char *)part->args->residual + residual : NULL,
+        .operand_row = d->residual_space[2],
+        .out =
+            (char *)part->args->y + row_at(part, row, plan->y_first, d->y_batch, d->y_space) * size,
+        .out_row = d->y_space[2] * size,
+        .type = d->y_type};
+    mgx_end_tile(&d->end, mgx_end_bytes(&d->end), d->end.count, plan->ends, &tile, &place);
 }
 
 // The rows of a block that are rounded.
@@ -559,7 +561,7 @@ static void store_rows(const struct part *part, int64_t end)
 static void run_pair(const struct part *part, const struct pair *pair, int64_t channel,
                      struct mgx_dw_args *args)
 {
-    const struct mgx_epilogue *e = &part->plan->d.epilogue;
+    const struct mgx_end *end = &part->plan->d.end;
     const struct target t = target_of(part, pair);
     struct finisher f = {.part = part,
                          .pair = pair,
@@ -570,11 +572,11 @@ static void run_pair(const struct part *part, const struct pair *pair, int64_t c
     args->kernel_rows = part->kernel_rows + 2 * pair->first_line;
     args->line_count = pair->line_count;
     args->rows = pair->rows;
-    args->residual = e->residual == MGX_RESIDUAL_BEFORE ? f.residual : NULL;
+    args->residual = mgx_end_adds_first(end) ? f.residual : NULL;
     args->residual_pixel = t.residual_pixel;
     args->y = t.y + args->offset;
     args->y_pixel = t.y_pixel;
-    args->finish = mgx_output_simple(e) ? NULL : finish_pixels;
+    args->finish = mgx_output_simple(end) ? NULL : finish_pixels;
     args->user = &f;
     part->plan->depthwise->rows(args);
 }
@@ -631,7 +633,7 @@ static void run_block(struct part *part, int64_t block)
         make_rows(part, y, mgx_min_i64(y + plan->block_rows, d->out[1]));
     find_pairs(part, y, mgx_min_i64(y + plan->block_rows, d->out[1]));
     struct mgx_tile_args clamp;
-    mgx_output_clamp(&d->epilogue, &clamp);
+    mgx_output_clamp(&d->end, &clamp);
     struct mgx_dw_args args = {
         .width = d->in[2],
         .pixel = part->tags ? part->channels : d->x_space[2],

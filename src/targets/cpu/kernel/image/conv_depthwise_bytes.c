@@ -40,7 +40,7 @@ static bool fits(const struct mgx_conv_plan *plan)
     return d->type == MGX_KERNEL_S8 && kernel_of(d) && !d->transposed && plan->group_in == 1 &&
            plan->group_out == 1 && d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 &&
            d->kernel[0] == 1 && d->pad[0] == 0 && has_taps(d) &&
-           d->kernel[1] <= MGX_BYTE_DW_LINES && mgx_output_in_registers(&d->epilogue, d->y_type);
+           d->kernel[1] <= MGX_BYTE_DW_LINES && mgx_output_in_registers(&d->end, d->y_type);
 }
 
 static int64_t vectors_of(const struct mgx_conv_plan *plan)
@@ -208,16 +208,16 @@ static struct mgx_byte_dw_args args_of(const struct job *job)
         .channels = d->out_channels,
         .count = d->out[2],
         .c_size = mgx_kernel_size(d->y_type),
-        .residual_size = mgx_residual_size(&d->epilogue, d->y_type),
+        .residual_size = mgx_output_operand_size(&d->end),
     };
     args.tile = (struct mgx_tile_args){
         .scale = d->y_type != MGX_KERNEL_S32 ? job->args->scale : NULL,
         .bias = job->args->bias,
-        .requant = d->epilogue.requant,
+        .end = mgx_output_listed(&d->end),
         .c_row = d->y_space[2] * args.c_size,
         .residual_row = d->residual_space[2] * args.residual_size,
     };
-    mgx_output_clamp(&d->epilogue, &args.tile);
+    mgx_output_clamp(&d->end, &args.tile);
     return args;
 }
 
@@ -231,7 +231,7 @@ static void run_row(const struct job *job, const struct ring *ring, int64_t row,
         args->lines[k] = line_of(job, ring, n, top + k * d->dilation[1]);
     args->tile.c[0] =
         (char *)job->args->y + (plan->y_first + n * d->y_batch + y * d->y_space[1]) * args->c_size;
-    if (d->epilogue.residual)
+    if (mgx_end_reader(&d->end))
         args->tile.residual[0] =
             (const char *)job->args->residual +
             (plan->residual_first + n * d->residual_batch + y * d->residual_space[1]) *

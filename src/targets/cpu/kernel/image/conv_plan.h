@@ -41,7 +41,8 @@ struct mgx_conv_plan {
     enum mgx_conv_method method;
     const struct mgx_conv_ops *ops;
     const struct mgx_gemm_kernel *kernel;
-    int64_t group_in, group_out; // channels of one group
+    const struct mgx_end_kernel *ends; // of tiles in memory
+    int64_t group_in, group_out;       // channels of one group
     // Number of an output pixel, for hooks; phases of a transposed convolution skip some.
     int64_t pixel_first, pixel_batch, pixel_space[MGX_CONV_DIMS];
     int64_t w_first; // where the first used weight is
@@ -130,16 +131,14 @@ static inline int64_t mgx_conv_block(const struct mgx_conv_task *t, int64_t b)
 static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)
 {
     return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
-           d->y_type == MGX_KERNEL_F32 && d->type != MGX_KERNEL_S8 &&
-           (!d->epilogue.residual || mgx_residual_type(&d->epilogue, d->y_type) == MGX_KERNEL_F32);
+           d->y_type == MGX_KERNEL_F32 && d->type != MGX_KERNEL_S8 && !mgx_output_widens(&d->end);
 }
 
 // Floats whose results are rounded to bf16: such kernels make them in scratch.
 static inline bool mgx_conv_rounds(const struct mgx_conv_desc *d)
 {
     return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
-           d->y_type == MGX_KERNEL_BF16 && d->type == MGX_KERNEL_F32 &&
-           (!d->epilogue.residual || d->epilogue.residual_form == MGX_RESIDUAL_F32);
+           d->y_type == MGX_KERNEL_BF16 && d->type == MGX_KERNEL_F32 && !mgx_output_widens(&d->end);
 }
 
 static inline int64_t mgx_conv_taps(const struct mgx_conv_desc *d)

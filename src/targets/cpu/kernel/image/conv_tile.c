@@ -84,7 +84,7 @@ static void set_outputs(const struct part *part, const struct mgx_conv_place *at
     row->c =
         (char *)part->args->y + (plan->y_first + along(plan->walk.y, &to) + channel) * part->y_size;
     row->residual = NULL;
-    if (plan->d.epilogue.residual)
+    if (mgx_end_reader(&plan->d.end))
         row->residual =
             (const char *)part->args->residual +
             (plan->residual_first + along(plan->walk.residual, at) + channel) * part->residual_size;
@@ -221,32 +221,32 @@ static struct mgx_tile pixels_of(const struct tile *t, const struct mgx_tile_arg
     };
 }
 
+// Does what registers have left of `count` pixels. `residual`: as floats, where it is of such.
 static void finish_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
                           int count, const char *residual, int64_t residual_row)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
+    const struct mgx_end *end = &plan->d.end;
+    const bool bytes = mgx_end_reads_bytes(end);
     const struct mgx_tile tile = pixels_of(t, args, half, count);
-    mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile, (const float *)(const void *)residual,
-                      residual_row / GROUP, t->part->args->hook_user);
-}
-
-// The same where the kernel rounds to bf16.
-static void round_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
-                         int count, const char *residual)
-{
-    const struct mgx_conv_plan *plan = t->part->plan;
-    const struct mgx_tile tile = pixels_of(t, args, half, count);
-    mgx_output_round(plan->kernel, &plan->d.epilogue, &tile, (const float *)(const void *)residual,
-                     args->residual_row / GROUP, t->part->args->hook_user,
-                     (uint16_t *)(void *)t->y[half], plan->walk.y[3]);
+    const struct mgx_end_place place = {
+        .operand = bytes ? t->residual[half] : residual,
+        .operand_row = bytes ? plan->walk.residual[3] : residual_row,
+        .hook_user = t->part->args->hook_user,
+        .out = plan->converts_y ? t->y[half] : NULL,
+        .out_row = plan->walk.y[3] * t->part->y_size,
+        .type = plan->d.y_type,
+        .rounds = plan->converts_y && mgx_output_rounds(plan->kernel, plan->d.y_type),
+    };
+    mgx_end_tile(end, mgx_end_in_registers(end), end->count, plan->ends, &tile, &place);
 }
 
 // The residual of a half as floats in scratch.
 static void widen_residual(const struct tile *t, struct mgx_tile_args *args, int half)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
-    const enum mgx_kernel_type type = mgx_residual_type(&plan->d.epilogue, plan->d.y_type);
-    const mgx_convert_fn convert = mgx_convert(plan->d.isa, type, MGX_KERNEL_F32);
+    const mgx_convert_fn convert =
+        mgx_convert(plan->d.isa, mgx_end_reader(&plan->d.end)->type, MGX_KERNEL_F32);
     const int64_t row = plan->walk.residual[3] * t->part->residual_size;
     float *to = t->scratch->residual + half * plan->kernel->half * args->cols;
     for (int i = 0; i < t->count[half]; i++)
@@ -259,33 +259,13 @@ static void set_outputs_of(const struct tile *t, struct mgx_tile_args *args)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     const int64_t half_values = plan->kernel->half * args->cols;
-    const bool floats = plan->d.epilogue.residual != MGX_RESIDUAL_BYTES;
+    const bool floats = !mgx_end_reads_bytes(&plan->d.end);
     for (int h = 0; h < 2; h++) {
         args->c[h] = plan->converts_y ? (char *)(t->scratch->values + h * half_values) : t->y[h];
         args->residual[h] = floats ? t->residual[h] : NULL;
         if (plan->converts_y && args->residual[h])
             widen_residual(t, args, h);
     }
-}
-
-// `count` pixels from the first one of a half on.
-static void store_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
-                         int count)
-{
-    const struct mgx_conv_plan *plan = t->part->plan;
-    if (plan->d.epilogue.requant) {
-        const struct mgx_requant q =
-            mgx_requant_from(plan->d.epilogue.requant, t->part->group * plan->group_out + t->col);
-        mgx_requant_kernel(plan->d.isa)
-            ->run(&q, (float *)(void *)args->c[half], args->cols, count, args->cols,
-                  t->residual[half], plan->walk.residual[3], t->y[half],
-                  plan->walk.y[3] * t->part->y_size);
-        return;
-    }
-    const mgx_convert_fn convert = mgx_convert(plan->d.isa, MGX_KERNEL_F32, plan->d.y_type);
-    for (int i = 0; i < count; i++)
-        convert(args->c[half] + i * args->c_row, t->y[half] + i * plan->walk.y[3] * t->part->y_size,
-                args->cols);
 }
 
 // Sums of earlier slices are in y, and this one's go there.
@@ -307,27 +287,20 @@ static void run_slice_of(const struct tile *t, const mgx_tile_fn *tiles,
 static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_tile_args *args)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
-    const struct mgx_epilogue *e = &plan->d.epilogue;
+    const struct mgx_end *end = &plan->d.end;
     set_outputs_of(t, args);
     const char *residual[2] = {args->residual[0], args->residual[1]};
-    if (!t->first || mgx_residual_late(e))
+    if (!t->first || !mgx_end_adds_first(end))
         args->residual[0] = NULL;
     if (t->first && t->last)
         tiles[t->count[0] + t->count[1]](args);
     else
         run_slice_of(t, tiles, args);
-    if (!t->last)
+    if (!t->last || (mgx_output_simple(end) && !plan->converts_y))
         return;
-    const bool simple = mgx_output_simple(e);
-    const bool rounds = plan->converts_y && mgx_output_rounds(plan->kernel, plan->d.y_type);
     for (int h = 0; h < 2 && t->count[h]; h++) {
         const int count = t->whole ? t->count[0] + t->count[1] : t->count[h];
-        if (rounds)
-            round_pixels(t, args, h, count, residual[h]);
-        else if (!simple)
-            finish_pixels(t, args, h, count, residual[h], args->residual_row);
-        if (plan->converts_y && !rounds)
-            store_pixels(t, args, h, count);
+        finish_pixels(t, args, h, count, residual[h], args->residual_row);
         if (t->whole)
             return;
     }
@@ -395,8 +368,9 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->residual_row =
         scratch ? args->cols * GROUP : plan->walk.residual[3] * part->residual_size;
     args->c_bf16 = !scratch && plan->d.y_type == MGX_KERNEL_BF16;
+    const struct mgx_end_step *reader = mgx_end_reader(&plan->d.end);
     args->residual_bf16 =
-        !scratch && mgx_residual_type(&plan->d.epilogue, plan->d.y_type) == MGX_KERNEL_BF16;
+        !scratch && reader && reader->kind != MGX_END_MIX && reader->type == MGX_KERNEL_BF16;
 }
 
 // The slice's taps of a row, or of two that make one tile; false if they have none of them.
@@ -458,17 +432,17 @@ static void run_row(struct tile *t, const struct mgx_conv_row *row, int count,
                     const mgx_tile_fn *tiles, struct fetching *f, struct mgx_tile_args *args)
 {
     enum { TOGETHER = 4 };
-    const struct mgx_epilogue *e = &t->part->plan->d.epilogue;
+    const struct mgx_end *end = &t->part->plan->d.end;
     const int half = t->part->plan->kernel->half, width = (int)row->width;
     const int least = width / count, more = width % count;
-    const bool simple = mgx_output_simple(e);
-    assert(e->residual != MGX_RESIDUAL_BYTES); // those come with requant, so y is converted
+    const bool simple = mgx_output_simple(end);
+    assert(!mgx_output_has_bytes(end)); // with those y is converted
     for (int i = 0, x = 0, done = 0; i < count; i++, x = done) {
         set_half(t, row, x, half, 0, args);
         set_half(t, row, x + half, half, 1, args);
         for (int h = 0; h < 2; h++) {
             args->c[h] = t->y[h];
-            args->residual[h] = mgx_residual_late(e) ? NULL : t->residual[h];
+            args->residual[h] = mgx_end_adds_first(end) ? t->residual[h] : NULL;
         }
         for (;;) {
             const int pixels = least + (i < more);
@@ -540,7 +514,7 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
 // Whether a tile's results are what y wants when they leave the registers.
 static bool ends_in_registers(const struct mgx_conv_plan *plan)
 {
-    return plan->kernel->strip && mgx_output_in_registers(&plan->d.epilogue, plan->d.y_type);
+    return plan->kernel->strip && mgx_output_in_registers(&plan->d.end, plan->d.y_type);
 }
 
 // What is read after `panels` of them from panel p on: the next ones, the first one again for the
@@ -562,7 +536,7 @@ static void set_strips(const struct part *part, struct mgx_tile_args *args)
     args->taps = plan->taps;
     args->tap_count = plan->tap_count;
     args->depth = plan->depth;
-    args->requant = plan->d.epilogue.requant;
+    args->end = mgx_output_listed(&plan->d.end);
     args->c_row = plan->walk.y[3] * part->y_size;
     args->residual_row = plan->walk.residual[3] * part->residual_size;
 }
@@ -650,7 +624,7 @@ static void run_part(struct part *part)
         .a_row = plan->pixel,
         .registers = &registers,
     };
-    mgx_output_clamp(&plan->d.epilogue, &args);
+    mgx_output_clamp(&plan->d.end, &args);
     const int64_t rows = part->row_end - part->row_begin;
     const int64_t blocks = mgx_ceil_div(rows, plan->block_rows);
     for (int64_t i = 0; i < blocks; i++) {
@@ -685,7 +659,7 @@ static struct part part_of(const struct job *job, int64_t group, int thread, cha
         .copy = own + table,
         .x_size = mgx_kernel_size(plan->d.x_type),
         .y_size = mgx_kernel_size(plan->d.y_type),
-        .residual_size = mgx_residual_size(&plan->d.epilogue, plan->d.y_type),
+        .residual_size = mgx_output_operand_size(&plan->d.end),
     };
 }
 

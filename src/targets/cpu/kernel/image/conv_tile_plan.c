@@ -142,7 +142,7 @@ static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
     if ((method == MGX_CONV_UNROLLED && !skips_rows(plan)) ||
         (method == MGX_CONV_DIRECT && is_pointwise(d)) ||
         (method == MGX_CONV_STRIP && is_widened_run(plan)))
-        merge_dims(w, method != MGX_CONV_UNROLLED, d->epilogue.residual != MGX_RESIDUAL_NONE);
+        merge_dims(w, method != MGX_CONV_UNROLLED, mgx_end_reader(&d->end) != NULL);
 }
 
 // Cycles of a tile of r rows per k: 2r vector products, and at least 7 cycles. On tile registers
@@ -293,8 +293,7 @@ static int64_t wanted_tasks(const struct mgx_conv_plan *plan)
 // those lines are to stay with the input.
 static int64_t bytes_ending(const struct mgx_conv_plan *plan)
 {
-    const struct mgx_epilogue *e = &plan->d.epilogue;
-    const int64_t residual = e->residual ? mgx_residual_size(e, plan->d.y_type) : 0;
+    const int64_t residual = mgx_output_operand_size(&plan->d.end);
     if (!plan->kernel->strip)
         return 0;
     return chunk_width(plan) * plan->group_out * (mgx_kernel_size(plan->d.y_type) + residual);
@@ -416,7 +415,7 @@ static void set_common(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 {
     set_walk(plan, method);
     plan->channel_groups = channel_groups(plan);
-    plan->converts_y = mgx_output_converts(plan->kernel, &plan->d.epilogue, plan->d.y_type);
+    plan->converts_y = mgx_output_converts(plan->kernel, &plan->d.end, plan->d.y_type);
 }
 
 static enum mgx_status direct_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)

@@ -478,6 +478,7 @@ static void finish_tile(const struct job *job, const struct mgx_winograd_output 
                         const float *residual, int64_t pixel, int64_t col, int thread)
 {
     const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_end *end = &plan->d.end;
     for (int y = 0; y < out->lines; y++) {
         const struct mgx_tile tile = {
             .data = out->y + y * out->line,
@@ -489,9 +490,12 @@ static void finish_tile(const struct job *job, const struct mgx_winograd_output 
             .cols = out->cols,
             .thread = thread,
         };
-        mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile,
-                          residual ? residual + y * out->residual_line : NULL, out->residual_pixel,
-                          job->args->hook_user);
+        const struct mgx_end_place place = {
+            .operand = residual ? residual + y * out->residual_line : NULL,
+            .operand_row = out->residual_pixel * FLOAT,
+            .hook_user = job->args->hook_user,
+        };
+        mgx_end_tile(end, mgx_end_in_registers(end), end->count, plan->ends, &tile, &place);
     }
 }
 
@@ -579,11 +583,11 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
 {
     const struct mgx_conv_plan *plan = job->plan;
     const struct mgx_conv_desc *d = &plan->d;
-    const struct mgx_epilogue *e = &d->epilogue;
+    const struct mgx_end *list = &d->end;
     const int64_t m = edge_of(plan), col = p * plan->kernel->cols;
     const int64_t down = d->dilation[1], across = d->dilation[2];
     struct mgx_tile_args clamp;
-    mgx_output_clamp(e, &clamp);
+    mgx_output_clamp(list, &clamp);
     struct mgx_winograd_output out = {
         .sums = sums,
         .element = sums_element(plan),
@@ -607,11 +611,11 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
     struct place at = place_of(plan, begin);
     for (int64_t t = begin; t < end; t++, out.sums += row, next_place(plan, &at)) {
         const float *residual = NULL;
-        if (e->residual)
+        if (mgx_end_reader(list))
             residual = (const float *)job->args->residual + plan->residual_first +
                        at.n * d->residual_batch + at.y * d->residual_space[1] +
                        at.x * d->residual_space[2] + col;
-        out.residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
+        out.residual = mgx_end_adds_first(list) ? residual : NULL;
         out.y = rounds ? room
                        : (float *)job->args->y + plan->y_first + at.n * d->y_batch +
                              at.y * d->y_space[1] + at.x * d->y_space[2] + col;
@@ -621,7 +625,7 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
             plan->winograd->output2(&out);
         else
             plan->winograd->output4(&out);
-        if (!mgx_output_simple(e))
+        if (!mgx_output_simple(list))
             finish_tile(job, &out, residual,
                         plan->pixel_first + at.n * plan->pixel_batch + at.y * plan->pixel_space[1] +
                             at.x * plan->pixel_space[2],

@@ -129,7 +129,7 @@ static bool fits(const struct mgx_conv_plan *plan)
            d->groups == 1 && d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 &&
            d->kernel[0] == 1 && d->pad[0] == 0 && d->kernel[1] == 3 && d->kernel[2] == 3 &&
            d->stride[1] == 1 && d->stride[2] == 1 && is_row_major(d) &&
-           mgx_output_in_registers(&d->epilogue, d->y_type);
+           mgx_output_in_registers(&d->end, d->y_type);
 }
 
 static int64_t tile_count(const struct mgx_conv_plan *plan)
@@ -711,8 +711,7 @@ static void transform_outputs(const struct job *job, const struct block *block, 
 {
     const struct mgx_conv_plan *plan = job->plan;
     const struct mgx_conv_desc *d = &plan->d;
-    const int64_t y_size = mgx_kernel_size(d->y_type),
-                  r_size = mgx_residual_size(&d->epilogue, d->y_type);
+    const int64_t y_size = mgx_kernel_size(d->y_type), r_size = mgx_output_operand_size(&d->end);
     const int64_t down = d->dilation[1], across = d->dilation[2];
     struct mgx_byte_winograd_output out = {
         .sums = from,
@@ -720,12 +719,12 @@ static void transform_outputs(const struct job *job, const struct block *block, 
         .residual_line = down * d->residual_space[1] * r_size,
         .tile = {.c_row = across * d->y_space[2] * y_size,
                  .residual_row = across * d->residual_space[2] * r_size,
-                 .requant = d->epilogue.requant},
+                 .end = mgx_output_listed(&d->end)},
         .others = others,
         .adds = part->first > 0,
         .stays = part->first + part->channels < plan->group_in,
     };
-    mgx_output_clamp(&d->epilogue, &out.tile);
+    mgx_output_clamp(&d->end, &out.tile);
     set_columns(job, col, &out.tile);
     for (int64_t t = 0; t < block->tiles; t++, out.sums += sums_tile(plan)) {
         const struct place at = block->at[t];
@@ -734,7 +733,7 @@ static void transform_outputs(const struct job *job, const struct block *block, 
         out.tile.c[0] = (char *)job->args->y + (plan->y_first + at.n * d->y_batch +
                                                 at.y * d->y_space[1] + at.x * d->y_space[2] + col) *
                                                    y_size;
-        if (d->epilogue.residual)
+        if (mgx_end_reader(&d->end))
             out.tile.residual[0] =
                 (const char *)job->args->residual +
                 (plan->residual_first + at.n * d->residual_batch + at.y * d->residual_space[1] +

@@ -143,7 +143,7 @@ SIMD void swap_lanes(const __m512i from[PARTS], __m512i to[PARTS])
 
 // What the outputs of a vector of channels share.
 struct ends {
-    enum ending ending;
+    enum mgx_end_form ending;
     int channels;
     vf scale[PARTS], bias[PARTS]; // as unpacking leaves channels
 };
@@ -166,19 +166,19 @@ SIMD void load_parts(const float *p, int cols, vf to[PARTS])
 }
 
 // Bytes, perhaps through a table.
-SIMD void end_bytes(const struct ends *e, const struct mgx_requant *q, char *to,
-                    const sums c[PARTS])
+SIMD void end_vector_of_bytes(const struct ends *e, const struct mgx_end_step *q, char *to,
+                              const sums c[PARTS])
 {
-    const __m512i zero = _mm512_set1_epi16((short)q->zero);
+    const __m512i zero = _mm512_set1_epi16((short)q->byte.zero);
     __m512i v[PARTS];
     UNROLL
     for (int s = 0; s < PARTS; s++)
         v[s] = _mm512_cvtps_epi32(vf_fma(vf_from_int((vf)c[s]), e->scale[s], e->bias[s]));
     const __m512i x = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero),
                   y = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
-    __m512i byte = q->is_signed ? _mm512_packs_epi16(x, y) : _mm512_packus_epi16(x, y);
-    if (e->ending == TABLE_END)
-        byte = looked_up(q->table, byte);
+    __m512i byte = q->byte.is_signed ? _mm512_packs_epi16(x, y) : _mm512_packus_epi16(x, y);
+    if (e->ending == MGX_END_LOOKUP)
+        byte = looked_up(q->byte.table, byte);
     if (e->channels == CHANNELS)
         _mm512_storeu_si512(to, byte);
     else
@@ -226,7 +226,7 @@ static __attribute__((noinline)) void end_any(int count, const struct mgx_byte_d
 SIMD void end_pixels(int count, const struct mgx_byte_dw_args *args, const struct ends *e,
                      const struct mgx_tile_args *tile, sums c[PIXELS][PARTS])
 {
-    if (e->ending != PLAIN_END && e->ending != TABLE_END) {
+    if (e->ending != MGX_END_PLAIN && e->ending != MGX_END_LOOKUP) {
         sums own[PIXELS][PARTS]; // so that the sums themselves stay in registers
         memcpy(own, c, sizeof own);
         end_any(count, args, e->channels, tile, own);
@@ -234,7 +234,7 @@ SIMD void end_pixels(int count, const struct mgx_byte_dw_args *args, const struc
     }
     UNROLL
     for (int i = 0; i < count; i++)
-        end_bytes(e, tile->requant, tile->c[0] + i * tile->c_row, c[i]);
+        end_vector_of_bytes(e, tile->end.last, tile->c[0] + i * tile->c_row, c[i]);
 }
 
 // --- a row ---

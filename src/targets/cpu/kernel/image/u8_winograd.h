@@ -249,19 +249,19 @@ static __attribute__((noinline)) void end_any(int pixels, const struct mgx_tile_
     }
 }
 
-SIMD void end_pixels(int pixels, enum ending ending, const struct mgx_tile_args *args,
+SIMD void end_pixels(int pixels, enum mgx_end_form ending, const struct mgx_tile_args *args,
                      struct line line, const sums c[OUT])
 {
-    if (ending == PLAIN_END)
-        end_plainly(pixels, 1, PLAIN_END, args, line.to, line.residual, c);
-    else if (ending == TABLE_END)
-        end_plainly(pixels, 1, TABLE_END, args, line.to, line.residual, c);
+    if (ending == MGX_END_PLAIN)
+        end_plainly(pixels, 1, MGX_END_PLAIN, args, line.to, line.residual, c);
+    else if (ending == MGX_END_LOOKUP)
+        end_plainly(pixels, 1, MGX_END_LOOKUP, args, line.to, line.residual, c);
     else
-        end_plainly(pixels, 1, ADDED_END, args, line.to, line.residual, c);
+        end_plainly(pixels, 1, MGX_END_MIXED, args, line.to, line.residual, c);
 }
 
 // Fewer pixels than a line has.
-static __attribute__((noinline)) void end_some(int pixels, enum ending ending,
+static __attribute__((noinline)) void end_some(int pixels, enum mgx_end_form ending,
                                                const struct mgx_tile_args *args, struct line line,
                                                const sums c[OUT])
 {
@@ -273,10 +273,10 @@ static __attribute__((noinline)) void end_some(int pixels, enum ending ending,
         end_pixels(3, ending, args, line, c);
 }
 
-SIMD void end_line(int pixels, enum ending ending, const struct mgx_tile_args *args,
+SIMD void end_line(int pixels, enum mgx_end_form ending, const struct mgx_tile_args *args,
                    struct line line, const sums c[OUT])
 {
-    if (ending == ANY_END)
+    if (ending == MGX_END_ANY)
         end_any(pixels, args, line, c);
     else if (pixels == OUT)
         end_plainly(OUT, 1, ending, args, line.to, line.residual, c);
@@ -307,7 +307,8 @@ SIMD bool is_short(int outputs)
 }
 
 // `some`: the tile is short, one way or both.
-SIMD void output_tile(const struct mgx_byte_winograd_output *out, enum ending ending, bool some)
+SIMD void output_tile(const struct mgx_byte_winograd_output *out, enum mgx_end_form ending,
+                      bool some)
 {
     static const int power[OUT] = {3, 2, 1, 1}; // of two, that is left of 24, 12, 6 and 6
     const bool short_y = some && is_short(out->lines), short_x = some && is_short(out->pixels);
@@ -357,18 +358,18 @@ SIMD void output_tile(const struct mgx_byte_winograd_output *out, enum ending en
     {                                                                                              \
         output_tile(out, ending, some);                                                            \
     }
-OUTPUT(whole_any, ANY_END, false)
-OUTPUT(whole_plain, PLAIN_END, false)
-OUTPUT(whole_table, TABLE_END, false)
-OUTPUT(whole_added, ADDED_END, false)
-OUTPUT(short_any, ANY_END, true)
-OUTPUT(short_plain, PLAIN_END, true)
-OUTPUT(short_table, TABLE_END, true)
-OUTPUT(short_added, ADDED_END, true)
+OUTPUT(whole_any, MGX_END_ANY, false)
+OUTPUT(whole_plain, MGX_END_PLAIN, false)
+OUTPUT(whole_table, MGX_END_LOOKUP, false)
+OUTPUT(whole_added, MGX_END_MIXED, false)
+OUTPUT(short_any, MGX_END_ANY, true)
+OUTPUT(short_plain, MGX_END_PLAIN, true)
+OUTPUT(short_table, MGX_END_LOOKUP, true)
+OUTPUT(short_added, MGX_END_MIXED, true)
 
 static void output(const struct mgx_byte_winograd_output *out)
 {
-    static void (*const outputs[][ENDINGS])(const struct mgx_byte_winograd_output *) = {
+    static void (*const outputs[][MGX_END_FORMS])(const struct mgx_byte_winograd_output *) = {
         {whole_any, whole_plain, whole_table, whole_added},
         {short_any, short_plain, short_table, short_added},
     };

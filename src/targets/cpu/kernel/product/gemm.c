@@ -213,9 +213,9 @@ static const char *residual_at(const struct part *part, int64_t row, int64_t col
 // Whether registers add a residual of bf16 as it lies.
 static bool adds_bf16(const struct mgx_gemm_plan *plan)
 {
-    const struct mgx_epilogue *e = &plan->desc.epilogue;
-    return plan->kernel->narrows && !plan->converts_c && e->residual == MGX_RESIDUAL_BEFORE &&
-           mgx_residual_type(e, plan->desc.c_type) == MGX_KERNEL_BF16;
+    const struct mgx_end *end = &plan->desc.end;
+    return plan->kernel->narrows && !plan->converts_c && mgx_end_adds_first(end) &&
+           end->step[0].type == MGX_KERNEL_BF16;
 }
 
 // The residual, as floats unless registers take it as it is: args->residual[0], whether the
@@ -225,14 +225,14 @@ static void set_residual(const struct part *part, const struct place *at,
 {
     const struct mgx_gemm_desc *d = &part->plan->desc;
     args->residual[0] = residual_at(part, at->row, at->col);
-    if (d->epilogue.residual == MGX_RESIDUAL_BYTES)
+    if (mgx_end_reads_bytes(&d->end))
         args->residual[0] = NULL;
     args->residual_row = d->residual_row * part->residual_size;
-    const enum mgx_kernel_type type = mgx_residual_type(&d->epilogue, d->c_type);
     args->residual_bf16 = adds_bf16(part->plan);
-    if (!args->residual[0] || type == MGX_KERNEL_F32 || args->residual_bf16)
+    if (!mgx_output_widens(&d->end) || args->residual_bf16)
         return;
-    const mgx_convert_fn convert = mgx_convert(d->isa, type, MGX_KERNEL_F32);
+    const mgx_convert_fn convert =
+        mgx_convert(d->isa, mgx_end_reader(&d->end)->type, MGX_KERNEL_F32);
     for (int i = 0; i < at->rows; i++)
         convert(args->residual[0] + i * args->residual_row, scratch->residual + i * at->cols,
                 at->cols);
@@ -266,41 +266,23 @@ static const char *set_rows(const struct part *part, const struct place *at,
         args->residual[0] = args->c[0];
         args->residual_row = args->c_row;
         args->residual_bf16 = false;
-    } else if (d->epilogue.residual != MGX_RESIDUAL_BEFORE)
+    } else if (!mgx_end_adds_first(&d->end))
         args->residual[0] = NULL;
     args->residual[1] = args->residual[0] ? args->residual[0] + half * args->residual_row : NULL;
     return residual;
 }
 
-static void store_converted(const struct part *part, const struct place *at, const float *values)
-{
-    assert(part->plan->converts_c);
-    const struct mgx_gemm_desc *d = &part->plan->desc;
-    const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type);
-    char *c = part->c + (at->row * d->c_row + at->col) * part->c_size;
-    if (d->epilogue.requant) {
-        const struct mgx_requant q = mgx_requant_from(d->epilogue.requant, at->col);
-        mgx_requant_kernel(d->isa)->run(&q, values, at->cols, at->rows, at->cols,
-                                        residual_at(part, at->row, at->col), d->residual_row, c,
-                                        d->c_row * part->c_size);
-        return;
-    }
-    for (int i = 0; i < at->rows; i++)
-        convert(values + i * at->cols, c + i * d->c_row * part->c_size, at->cols);
-}
-
+// Does what registers have left. `residual`: as floats, where it is of such.
 static void finish_tile(const struct part *part, const struct mgx_tile_args *args,
                         const struct place *at, const char *residual)
 {
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
-    const struct mgx_epilogue *e = &d->epilogue;
-    const bool rounds = plan->converts_c && mgx_output_rounds(plan->kernel, d->c_type);
-    if (part->k + part->depth < plan->groups)
+    const struct mgx_end *end = &d->end;
+    const bool bytes = mgx_end_reads_bytes(end), scratch = mgx_output_widens(end);
+    const int first = mgx_end_in_registers(end);
+    if (part->k + part->depth < plan->groups || (first == end->count && !plan->converts_c))
         return;
-    const bool scratch = mgx_residual_type(e, d->c_type) != MGX_KERNEL_F32;
-    const int64_t residual_stride = scratch ? at->cols : d->residual_row;
-    const float *added = (const float *)(const void *)residual;
     const struct mgx_tile tile = {
         .data = (float *)(void *)args->c[0],
         .stride = args->c_row / GROUP_BYTES,
@@ -311,15 +293,17 @@ static void finish_tile(const struct part *part, const struct mgx_tile_args *arg
         .cols = at->cols,
         .thread = part->thread,
     };
-    if (rounds) {
-        mgx_output_round(plan->kernel, e, &tile, added, residual_stride, part->args->hook_user,
-                         (uint16_t *)(void *)part->c + at->row * d->c_row + at->col, d->c_row);
-        return;
-    }
-    if (!mgx_output_simple(e))
-        mgx_output_finish(plan->kernel, e, &tile, added, residual_stride, part->args->hook_user);
-    if (plan->converts_c)
-        store_converted(part, at, tile.data);
+    char *c = d->hook_only ? NULL : part->c + (at->row * d->c_row + at->col) * part->c_size;
+    const struct mgx_end_place place = {
+        .operand = bytes ? residual_at(part, at->row, at->col) : residual,
+        .operand_row = scratch ? at->cols * GROUP_BYTES : d->residual_row * part->residual_size,
+        .hook_user = part->args->hook_user,
+        .out = plan->converts_c ? c : NULL,
+        .out_row = d->c_row * part->c_size,
+        .type = d->c_type,
+        .rounds = plan->converts_c && mgx_output_rounds(plan->kernel, d->c_type),
+    };
+    mgx_end_tile(end, first, end->count, plan->ends, &tile, &place);
 }
 
 static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
@@ -349,7 +333,7 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
 static bool ends_in_registers(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    return plan->kernel->strip && !d->hook_only && mgx_output_in_registers(&d->epilogue, d->c_type);
+    return plan->kernel->strip && !d->hook_only && mgx_output_in_registers(&d->end, d->c_type);
 }
 
 // Whether they are floats that an activation is left to be made of: a strip's are finished at once,
@@ -357,10 +341,10 @@ static bool ends_in_registers(const struct mgx_gemm_plan *plan)
 static bool finishes_strips(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    const struct mgx_epilogue *e = &d->epilogue;
+    const struct mgx_end *end = &d->end;
     return plan->kernel->strip && !d->hook_only && d->c_type == MGX_KERNEL_F32 &&
-           !plan->converts_c && plan->block_depth >= plan->groups &&
-           e->residual == MGX_RESIDUAL_NONE && !e->requant && !e->hook && !mgx_output_simple(e);
+           !plan->converts_c && plan->block_depth >= plan->groups && !mgx_end_reader(end) &&
+           !mgx_output_has_bytes(end) && !mgx_end_has_block(end) && !mgx_output_simple(end);
 }
 
 // Whether panel p and the next one are made at once, of arguments for the first.
@@ -380,7 +364,7 @@ static int run_strip(const struct part *part, int64_t p, struct mgx_tile_args *a
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t tiles = mgx_ceil_div(part->rows, plan->kernel->rows);
     const int64_t col = p * plan->kernel->cols;
-    args->requant = d->epilogue.requant;
+    args->end = mgx_output_listed(&d->end);
     args->a[0] = part->a_block;
     args->a_row = part->a_row;
     args->c[0] = part->c + (part->row * d->c_row + col) * part->c_size;
@@ -392,7 +376,7 @@ static int run_strip(const struct part *part, int64_t p, struct mgx_tile_args *a
     args->ahead = ahead.at;
     args->ahead_step = (mgx_ceil_div(ahead.bytes, tiles) + 63) & ~INT64_C(63);
     (panels == 2 ? plan->kernel->pair : plan->kernel->strip)(args, part->rows);
-    if (!mgx_output_simple(&d->epilogue)) {
+    if (!mgx_output_simple(&d->end)) {
         const struct place at = {
             .row = part->row, .rows = (int)part->rows, .col = col, .cols = args->cols};
         finish_tile(part, args, &at, NULL);
@@ -536,7 +520,7 @@ static void run_narrow(struct part *part)
                                    .panel_bytes = mgx_narrow_panel(form, cols),
                                    .a = (const float *)(const void *)part->a_block,
                                    .a_row = part->a_row / GROUP_BYTES};
-    mgx_output_clamp(&d->epilogue, &run.tile);
+    mgx_output_clamp(&d->end, &run.tile);
     args.clamp = run.tile.clamp;
     args.low = run.tile.low;
     args.high = run.tile.high;
@@ -570,7 +554,7 @@ static void run_block(struct part *part)
         .taps = &tap, .tap_count = 1, .depth = part->depth, .registers = part->registers};
     set_a(part);
     if (part->k + part->depth == plan->groups)
-        mgx_output_clamp(&plan->desc.epilogue, &args);
+        mgx_output_clamp(&plan->desc.end, &args);
     int64_t p = part->p_begin;
     if (plan->method == MGX_GEMM_NARROW) {
         run_narrow(part);
@@ -619,7 +603,7 @@ static void run_dots(struct part *part)
     struct mgx_tile_args args = {.taps = &tap, .tap_count = 1, .depth = d->k};
     struct scratch_tile scratch;
     struct place at = {.row = part->m_begin, .rows = (int)(part->m_end - part->m_begin)};
-    mgx_output_clamp(&d->epilogue, &args);
+    mgx_output_clamp(&d->end, &args);
     part->a_block = part->a;
     part->a_row = d->a_row * part->a_size;
     part->depth = plan->groups;
@@ -707,12 +691,12 @@ static void run_unit(const struct job *job, int64_t unit, struct mgx_ahead next,
         .args = args,
         .a = args->a,
         .b = args->b,
-        .residual = plan->desc.epilogue.residual ? args->residual : NULL,
+        .residual = mgx_end_reader(&plan->desc.end) ? args->residual : NULL,
         .c = args->c,
         .a_size = mgx_kernel_size(plan->desc.a_type),
         .b_size = mgx_kernel_size(plan->desc.b_type),
         .c_size = mgx_kernel_size(plan->desc.c_type),
-        .residual_size = mgx_residual_size(&plan->desc.epilogue, plan->desc.c_type),
+        .residual_size = mgx_output_operand_size(&plan->desc.end),
         .panels = mgx_ceil_div(plan->desc.n, plan->kernel->cols),
         .next = next,
         .thread = thread,

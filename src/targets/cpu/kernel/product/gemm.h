@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix multiplication:  C[m][n] = epilogue(sum over k of A[m][k] * B[k][n]),  batched.
+// Matrix multiplication:  C[m][n] = end(sum over k of A[m][k] * B[k][n]),  batched.
 //
 //     packed B (a constant, packed once)              B: [panel][k][32 columns], the last panel
 //     +------+------+----+                               16 wide when it has 16 columns or fewer
@@ -62,7 +62,7 @@ struct mgx_gemm_desc {
                               // packed by mgx_narrow_pack_blocks, not here
     bool any_rows;            // other numbers of rows will want the same packed B
     bool hook_only;           // there is no C: the hook takes the values, from a tile in scratch
-    struct mgx_epilogue epilogue;
+    struct mgx_end end;
 };
 
 enum mgx_gemm_method { MGX_GEMM_PANELS, MGX_GEMM_ROWS, MGX_GEMM_DOT, MGX_GEMM_NARROW };
@@ -70,6 +70,7 @@ enum mgx_gemm_method { MGX_GEMM_PANELS, MGX_GEMM_ROWS, MGX_GEMM_DOT, MGX_GEMM_NA
 struct mgx_gemm_plan {
     struct mgx_gemm_desc desc;
     const struct mgx_gemm_kernel *kernel;
+    const struct mgx_end_kernel *ends; // of tiles in memory
     enum mgx_gemm_method method;
     int batches, m_parts, n_parts;
     int64_t units;                   // the product: rectangles of the output

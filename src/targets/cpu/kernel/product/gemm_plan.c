@@ -216,11 +216,6 @@ static bool workspace_fits(struct mgx_gemm_plan *plan)
     return true;
 }
 
-static bool is_trivial(const struct mgx_epilogue *e)
-{
-    return e->act == MGX_ACT_NONE && !e->residual && !e->hook;
-}
-
 static int64_t padded(int64_t n, int cols)
 {
     assert(n >= 0 && cols > 0);
@@ -303,11 +298,11 @@ static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag
         (!mgx_gemm_in_chunks(k) && !mgx_convert(d->isa, d->b_type, k->b_type)) ||
         (integers && !k->integer) ||
         (!integers && !mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type)) ||
-        (integers && (!is_trivial(&d->epilogue) || d->hook_only)) ||
-        !mgx_requant_fits(d->epilogue.requant, d->c_type))
+        (integers && (d->end.count || d->hook_only)) || !mgx_output_fits(&d->end, d->c_type))
         return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel multiplies types %d and %d to %d",
                         d->a_type, d->b_type, d->c_type);
-    plan->converts_c = mgx_output_converts(k, &d->epilogue, d->c_type) && !d->hook_only;
+    plan->ends = mgx_end_kernel(k->base.needs);
+    plan->converts_c = mgx_output_converts(k, &d->end, d->c_type) && !d->hook_only;
     plan->groups = mgx_panel_rows(k, d->k);
     return MGX_OK;
 }

@@ -414,13 +414,6 @@ static struct mgx_rnn_product product_of(const struct mgx_rnn_plan *plan,
     };
 }
 
-// Bytes of n values.
-static void make_bytes(const struct mgx_rnn_desc *d, const struct mgx_requant *q, const float *x,
-                       int64_t n, uint8_t *to)
-{
-    mgx_requant_kernel(d->isa)->run(q, x, 0, 1, (int)n, NULL, 0, to, 0);
-}
-
 // The states of entries that have step s.
 static void multiply_states(struct part *part, int64_t s)
 {
@@ -429,10 +422,11 @@ static void multiply_states(struct part *part, int64_t s)
     for (int64_t row = 0; row < part->rows; row++)
         if (s < length_of(part, row))
             mgx_byte_range_widen(d->isa, part->h + row * d->hidden, d->hidden, &range);
-    const struct mgx_requant q = mgx_byte_range_requant(&range);
+    const struct mgx_range_bytes how = mgx_byte_range_bytes(&range);
     for (int64_t row = 0; row < part->rows; row++)
-        make_bytes(d, &q, part->h + row * d->hidden, d->hidden, part->product.a + row * d->hidden);
-    mgx_rnn_multiply(&part->product, &q, part->pool);
+        mgx_byte_range_run(d->isa, &how, part->h + row * d->hidden, d->hidden,
+                           part->product.a + row * d->hidden);
+    mgx_rnn_multiply(&part->product, &how, part->pool);
 }
 
 static void run_steps(struct part *part)
@@ -553,16 +547,17 @@ static void multiply_input(const struct mgx_rnn_plan *plan, const struct mgx_rnn
 {
     const struct mgx_rnn_desc *d = &plan->desc;
     const struct mgx_byte_range range = range_of_input(d, args);
-    const struct mgx_requant q = mgx_byte_range_requant(&range);
+    const struct mgx_range_bytes how = mgx_byte_range_bytes(&range);
     struct mgx_rnn_product product = product_of(plan, args, -1);
     product.bias = bias;
     product.c = args->workspace;
     for (int64_t t = 0; t < d->steps; t++)
         for (int64_t b = 0; b < d->batch; b++) {
             const int64_t at = by_batch(d) ? b * d->steps + t : t * d->batch + b;
-            make_bytes(d, &q, x_at(d, args, t, b), d->input, product.a + at * d->input);
+            mgx_byte_range_run(d->isa, &how, x_at(d, args, t, b), d->input,
+                               product.a + at * d->input);
         }
-    mgx_rnn_multiply(&product, &q, pool);
+    mgx_rnn_multiply(&product, &how, pool);
 }
 
 void mgx_rnn_run(const struct mgx_rnn_plan *plan, const struct mgx_rnn_args *args,

@@ -18,8 +18,8 @@
 
 #include <stddef.h>
 
-#include "targets/cpu/kernel/end/requant.h"
 #include "targets/cpu/kernel/product/gemm.h"
+#include "targets/cpu/kernel/rows/byte_range.h"
 
 enum mgx_rnn_kind { MGX_RNN_PLAIN, MGX_RNN_GRU, MGX_RNN_LSTM };
 
@@ -105,8 +105,8 @@ struct mgx_rnn_product {
 
 enum { MGX_RNN_ROOM = MGX_TILE_MAX_COLS * MGX_TILE_MAX_PANELS };
 
-// Multiplies the rows of A that `q` has made bytes of.
-void mgx_rnn_multiply(const struct mgx_rnn_product *p, const struct mgx_requant *q,
+// Multiplies the rows of A that `how` has made bytes of.
+void mgx_rnn_multiply(const struct mgx_rnn_product *p, const struct mgx_range_bytes *how,
                       struct mgx_pool *pool);
 // Of every row of w, `depth` long: its sum, the zero points off.
 void mgx_rnn_sums(const struct mgx_rnn_bytes *w, int64_t rows, int64_t depth, int32_t *sums);

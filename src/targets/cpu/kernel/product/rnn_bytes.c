@@ -12,14 +12,14 @@
 #include "targets/cpu/kernel/product/rnn.h"
 #include "targets/cpu/kernel/rows/byte_range.h"
 
-void mgx_rnn_multiply(const struct mgx_rnn_product *p, const struct mgx_requant *q,
+void mgx_rnn_multiply(const struct mgx_rnn_product *p, const struct mgx_range_bytes *how,
                       struct mgx_pool *pool)
 {
     const struct mgx_gemm_desc *d = &p->plan->desc;
     assert(mgx_kernel_shift(p->plan->kernel, d->a_type) == 0);
     const struct mgx_byte_range_kernel *range = mgx_byte_range_kernel(d->isa);
-    range->start(p->sums, q->zero, d->n, p->start);
-    range->factors(p->scale, q->divisor, d->n, p->factors);
+    range->start(p->sums, how->zero, d->n, p->start);
+    range->factors(p->scale, how->scale, d->n, p->factors);
     const struct mgx_gemm_args args = {.a = p->a,
                                        .b = p->packed,
                                        .bias = p->bias,

@@ -28,8 +28,17 @@ int mgx_byte_range_zero(const struct mgx_byte_range *range, float scale)
     return zero > 0 ? (int)fminf(zero, 255) : 0; // 0 for NaN
 }
 
-struct mgx_requant mgx_byte_range_requant(const struct mgx_byte_range *range)
+struct mgx_range_bytes mgx_byte_range_bytes(const struct mgx_byte_range *range)
 {
     const float scale = mgx_byte_range_scale(range);
-    return mgx_requant_to(scale, mgx_byte_range_zero(range, scale), false);
+    struct mgx_range_bytes how = {.scale = scale, .zero = mgx_byte_range_zero(range, scale)};
+    mgx_end_to_byte(scale, how.zero, false, how.step);
+    return how;
+}
+
+void mgx_byte_range_run(mgx_isa isa, const struct mgx_range_bytes *how, const float *x, int64_t n,
+                        uint8_t *to)
+{
+    const struct mgx_end_rows rows = {.from = x, .rows = 1, .cols = n, .to = (char *)to};
+    mgx_end_kernel(isa)->run(how->step, 2, &rows);
 }

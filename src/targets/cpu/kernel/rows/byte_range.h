@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "targets/cpu/kernel/end/requant.h"
+#include "targets/cpu/kernel/end/end.h"
 
 // Begins as zeros. NaN stays.
 struct mgx_byte_range {
@@ -23,8 +23,17 @@ struct mgx_byte_range {
 void mgx_byte_range_widen(mgx_isa isa, const float *x, int64_t n, struct mgx_byte_range *range);
 float mgx_byte_range_scale(const struct mgx_byte_range *range);
 int mgx_byte_range_zero(const struct mgx_byte_range *range, float scale);
-// How values of that range become bytes; `divisor` is their scale, `zero` their zero point.
-struct mgx_requant mgx_byte_range_requant(const struct mgx_byte_range *range);
+// How values of that range become bytes, and by which scale and zero point.
+struct mgx_range_bytes {
+    float scale;
+    int zero;
+    struct mgx_end_step step[2];
+};
+
+struct mgx_range_bytes mgx_byte_range_bytes(const struct mgx_byte_range *range);
+// Makes bytes of n values.
+void mgx_byte_range_run(mgx_isa isa, const struct mgx_range_bytes *how, const float *x, int64_t n,
+                        uint8_t *to);
 
 struct mgx_byte_range_kernel {
     struct mgx_kernel base;

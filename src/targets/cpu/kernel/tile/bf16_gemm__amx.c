@@ -19,7 +19,6 @@ const struct mgx_gemm_kernel mgx_bf16_gemm_32x32__amx = {
     .b_type = MGX_KERNEL_BF16,
     .group = 2,
     .narrows = true,
-    .round = round_tile,
     .few_rows = &mgx_bf16_gemm_14x32__avx512_bf16,
     .least_rows = 8,
     OF_TILE_REGISTERS,

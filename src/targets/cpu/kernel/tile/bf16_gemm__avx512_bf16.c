@@ -16,6 +16,5 @@ const struct mgx_gemm_kernel mgx_bf16_gemm_14x32__avx512_bf16 = {
     .b_type = MGX_KERNEL_BF16,
     .group = 2,
     .narrows = true,
-    .round = round_tile,
     OF_TILES_14,
 };

@@ -38,25 +38,29 @@ SIMD sums spread(float x)
 }
 
 // Field by field: what clears all of it first takes as long as the rest.
-static void set_late(const struct mgx_tile_args *args, int nv, struct late_end *e)
+static void set_late(const struct mgx_tile_args *args, int nv, enum mgx_end_form ending,
+                     struct late_end *e)
 {
-    const struct mgx_requant *q = args->requant;
-    const int to_signed = q->is_signed ? 128 : 0;
+    const struct mgx_end_step *last = args->end.last;
+    const int to_signed = last->byte.is_signed ? 128 : 0;
     for (int j = 0; j < nv; j++) {
         e->scale[j] = sums_at(args->scale + j * COLS);
         e->bias[j] = args->bias ? sums_at(args->bias + j * COLS) : spread(0);
     }
-    e->low = spread(q->low);
-    e->high = spread(q->high);
-    e->magic = spread(mgx_requant_magic(q));
-    e->keep = spread(q->keep);
-    e->share = spread(q->share);
-    e->offset = spread(mgx_requant_offset(q));
-    e->raised = _mm_set1_epi8((char)mgx_requant_raised(q));
-    e->zero = _mm512_set1_epi16((short)(q->zero + to_signed));
+    if (ending == MGX_END_MIXED) {
+        const struct mgx_end_step *first = args->end.step, *mix = mix_of(args);
+        e->low = spread(first->clamp.low);
+        e->high = spread(first->clamp.high);
+        e->magic = spread(magic_of(args));
+        e->keep = spread(mix->mix.keep);
+        e->share = spread(mix->mix.share);
+        e->offset = spread(mgx_end_offset(mix));
+        e->raised = _mm_set1_epi8((char)mgx_end_raised(mix));
+    }
+    e->zero = _mm512_set1_epi16((short)(last->byte.zero + to_signed));
     e->flip = _mm512_set1_epi8((char)to_signed);
     e->order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    e->table = q->table;
+    e->table = last->byte.table;
     e->c_row = args->c_row;
     e->residual_row = args->residual[0] ? args->residual_row : 0;
 }
@@ -85,7 +89,7 @@ SIMD sums two_packed(const struct late_end *e, const vf v[2])
 
 // A row of two panels, or two rows of one; the last one twice where it is alone: what the second
 // makes is stored first.
-SIMD void end_four(int nv, enum ending ending, const struct late_end *end, struct late *late)
+SIMD void end_four(int nv, enum mgx_end_form ending, const struct late_end *end, struct late *late)
 {
     const struct late_end *e = end;
     __asm__("" : "+r"(e)); // what it holds is read anew
@@ -102,14 +106,14 @@ SIMD void end_four(int nv, enum ending ending, const struct late_end *end, struc
                    *residual = late->residual + (i < nv ? 0 : second_residual);
         v[i] = vf_fma(vf_from_int((vf)sums_at(from + i % 2 * (int)sizeof(sums))), (vf)e->scale[j],
                       (vf)e->bias[j]);
-        if (ending == ADDED_END)
+        if (ending == MGX_END_MIXED)
             v[i] = with_residual(e, residual + j * COLS, v[i]);
     }
     sums byte =
         _mm512_xor_si512(_mm512_permutexvar_epi32(
                              e->order, _mm512_packus_epi16(two_packed(e, v), two_packed(e, v + 2))),
                          e->flip);
-    if (ending == TABLE_END)
+    if (ending == MGX_END_LOOKUP)
         byte = looked_up(e->table, byte);
     if (rows == 1) {
         _mm512_storeu_si512(late->to, byte);
@@ -169,7 +173,7 @@ SIMD void fetch_ends(int rows, const struct mgx_tile_args *args, const struct st
 }
 
 // The products of a tile; what waits ends between them.
-SIMD void sum_late(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
+SIMD void sum_late(int rows, int nv, enum mgx_end_form ending, const struct mgx_tile_args *args,
                    const struct strip_at *at, const struct late_end *end, struct late *late, vf *c)
 {
     const struct mgx_tile_args own = {.a = {at->a, at->a + HALF * args->a_row}};
@@ -200,7 +204,7 @@ SIMD void sum_late(int rows, int nv, enum ending ending, const struct mgx_tile_a
         late_steps(1, rows, nv, &s, b_panel, c);
 }
 
-SIMD void run_late(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
+SIMD void run_late(int rows, int nv, enum mgx_end_form ending, const struct mgx_tile_args *args,
                    const struct strip_at *at, const struct late_end *end, struct late *late,
                    char *room)
 {
@@ -225,17 +229,18 @@ SIMD int64_t late_least_rows(int nv)
 }
 
 // Whether a strip is worth it, and its tiles have room to end in.
-static bool suits_late(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
+static bool suits_late(int nv, enum mgx_end_form ending, const struct mgx_tile_args *args,
+                       int64_t rows)
 {
     const int64_t most = late_most_rows(nv);
-    const int64_t depth = ending == PLAIN_END ? LATE_MOST_PLAIN_DEPTH : INT64_MAX;
-    return ending != ANY_END && args->tap_count == 1 && args->depth >= LATE_LEAST_DEPTH &&
+    const int64_t depth = ending == MGX_END_PLAIN ? LATE_MOST_PLAIN_DEPTH : INT64_MAX;
+    return ending != MGX_END_ANY && args->tap_count == 1 && args->depth >= LATE_LEAST_DEPTH &&
            args->depth <= depth && rows / ((rows + most - 1) / most) >= late_least_rows(nv);
 }
 
-SIMD void run_late_rows(int64_t rows, int nv, enum ending ending, const struct mgx_tile_args *args,
-                        const struct strip_at *at, const struct late_end *end, struct late *late,
-                        char *room)
+SIMD void run_late_rows(int64_t rows, int nv, enum mgx_end_form ending,
+                        const struct mgx_tile_args *args, const struct strip_at *at,
+                        const struct late_end *end, struct late *late, char *room)
 {
     switch (rows) {
 #define CASE(count)                                                                                \
@@ -248,13 +253,14 @@ SIMD void run_late_rows(int64_t rows, int nv, enum ending ending, const struct m
     }
 }
 
-SIMD void late_strip(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
+SIMD void late_strip(int nv, enum mgx_end_form ending, const struct mgx_tile_args *args,
+                     int64_t rows)
 {
     char room[LATE_SUMS * sizeof(vf)] __attribute__((aligned(64)));
     struct late_end end;
     struct strip_at at = strip_start(args, rows, (int)late_most_rows(nv));
     struct late late = {.rows = 0};
-    set_late(args, nv, &end);
+    set_late(args, nv, ending, &end);
     strip_spread(args, &at, (rows + ROWS - 1) / ROWS);
     for (int64_t count; (count = strip_rows(&at)) > 0; strip_advance_spread(args, &at, count))
         run_late_rows(count, nv, ending, args, &at, &end, &late, room);
@@ -268,11 +274,11 @@ SIMD void late_strip(int nv, enum ending ending, const struct mgx_tile_args *arg
         late_strip(nv, ending, args, rows);                                                        \
     }
 
-LATE(late_table, NV, TABLE_END)
-LATE(late_added, NV, ADDED_END)
-LATE(pair_plain, LATE_PANELS *NV, PLAIN_END)
-LATE(pair_table, LATE_PANELS *NV, TABLE_END)
-LATE(pair_added, LATE_PANELS *NV, ADDED_END)
+LATE(late_table, NV, MGX_END_LOOKUP)
+LATE(late_added, NV, MGX_END_MIXED)
+LATE(pair_plain, LATE_PANELS *NV, MGX_END_PLAIN)
+LATE(pair_table, LATE_PANELS *NV, MGX_END_LOOKUP)
+LATE(pair_added, LATE_PANELS *NV, MGX_END_MIXED)
 
 static bool suits_pair(const struct mgx_tile_args *args, int64_t rows)
 {
@@ -282,7 +288,7 @@ static bool suits_pair(const struct mgx_tile_args *args, int64_t rows)
 
 static void pair(const struct mgx_tile_args *args, int64_t rows)
 {
-    static void (*const strips[ENDINGS])(const struct mgx_tile_args *, int64_t) = {
-        [PLAIN_END] = pair_plain, [TABLE_END] = pair_table, [ADDED_END] = pair_added};
+    static void (*const strips[MGX_END_FORMS])(const struct mgx_tile_args *, int64_t) = {
+        [MGX_END_PLAIN] = pair_plain, [MGX_END_LOOKUP] = pair_table, [MGX_END_MIXED] = pair_added};
     strips[ending_of(args, NV * COLS)](args, rows);
 }

@@ -19,13 +19,12 @@
 static inline struct fetch strip_fetch(int rows, int nv, const struct mgx_tile_args *args,
                                        const struct strip_at *at)
 {
-    const struct mgx_requant *q = args->requant;
     const bool deep = args->depth / 4 * args->tap_count >= rows;
     return (struct fetch){
         .c = at->c,
         .residual = at->residual,
-        .c_bytes = nv * COLS * (q && !q->floats ? 1 : GROUP_BYTES),
-        .residual_bytes = nv * COLS * (q && q->residual ? 1 : GROUP_BYTES),
+        .c_bytes = nv * COLS * (int)stored_size(args),
+        .residual_bytes = nv * COLS * (int)residual_size_of(args),
         .left = deep ? rows : 0,
     };
 }
@@ -100,12 +99,12 @@ SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const st
 
 // --- a tile and its end ---
 
-SIMD void run_tile(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
+SIMD void run_tile(int rows, int nv, enum mgx_end_form ending, const struct mgx_tile_args *args,
                    const struct strip_at *at)
 {
     sums c[ROWS * NV];
     sum_strip(rows, nv, args, at, c);
-    if (ending == FLOAT_END)
+    if (ending == MGX_END_FLOATS)
         end_floats(rows, nv, args, at->c, at->residual, c);
     else
         end_plainly(rows, nv, ending, args, at->c, at->residual, c);
@@ -128,11 +127,11 @@ typedef void (*strip_tile)(const struct mgx_tile_args *args, const struct strip_
         run_tile(rows, nv, ending, args, at);                                                      \
     }
 
-#define PLAIN_1(rows) STRIP_TILE(plain_1, rows, 1, PLAIN_END)
-#define PLAIN_2(rows) STRIP_TILE(plain_2, rows, 2, PLAIN_END)
-#define TABLE_2(rows) STRIP_TILE(table_2, rows, 2, TABLE_END)
-#define ADDED_2(rows) STRIP_TILE(added_2, rows, 2, ADDED_END)
-#define FLOATS_2(rows) STRIP_TILE(floats_2, rows, 2, FLOAT_END)
+#define PLAIN_1(rows) STRIP_TILE(plain_1, rows, 1, MGX_END_PLAIN)
+#define PLAIN_2(rows) STRIP_TILE(plain_2, rows, 2, MGX_END_PLAIN)
+#define TABLE_2(rows) STRIP_TILE(table_2, rows, 2, MGX_END_LOOKUP)
+#define ADDED_2(rows) STRIP_TILE(added_2, rows, 2, MGX_END_MIXED)
+#define FLOATS_2(rows) STRIP_TILE(floats_2, rows, 2, MGX_END_FLOATS)
 LONG_CASES(PLAIN_1)
 LONG_CASES(PLAIN_2)
 LONG_CASES(FLOATS_2)
@@ -147,14 +146,14 @@ LONG_CASES(ADDED_2)
 #define OF_TABLE_2(rows) [rows] = table_2_##rows,
 #define OF_ADDED_2(rows) [rows] = added_2_##rows,
 #define OF_FLOATS_2(rows) [rows] = floats_2_##rows,
-static const strip_tile strip_tiles[][ENDINGS][ROWS + 1] = {
-    {[PLAIN_END] = {LONG_CASES(OF_PLAIN_1)}},
+static const strip_tile strip_tiles[][MGX_END_FORMS][ROWS + 1] = {
+    {[MGX_END_PLAIN] = {LONG_CASES(OF_PLAIN_1)}},
     {
-        [PLAIN_END] = {LONG_CASES(OF_PLAIN_2)},
-        [FLOAT_END] = {LONG_CASES(OF_FLOATS_2)},
+        [MGX_END_PLAIN] = {LONG_CASES(OF_PLAIN_2)},
+        [MGX_END_FLOATS] = {LONG_CASES(OF_FLOATS_2)},
 #if !defined(SLOW_PRODUCTS)
-        [TABLE_END] = {LONG_CASES(OF_TABLE_2)},
-        [ADDED_END] = {LONG_CASES(OF_ADDED_2)},
+        [MGX_END_LOOKUP] = {LONG_CASES(OF_TABLE_2)},
+        [MGX_END_MIXED] = {LONG_CASES(OF_ADDED_2)},
 #endif
     },
 };
@@ -164,8 +163,8 @@ static const strip_tile strip_tiles[][ENDINGS][ROWS + 1] = {
 static const mgx_tile_fn tiles_of[][ROWS + 1] = {{CASES(NARROW)}, {CASES(WIDE)}};
 
 // The sums of a tile go through L1; the lines that its end stores, and adds, come meanwhile.
-static void run_in_memory(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
-                          const struct strip_at *at)
+static void run_in_memory(int rows, int nv, enum mgx_end_form ending,
+                          const struct mgx_tile_args *args, const struct strip_at *at)
 {
     _Alignas(64) sums c[ROWS * NV];
     struct mgx_tile_args own = *args;
@@ -190,7 +189,7 @@ static void run_in_memory(int rows, int nv, enum ending ending, const struct mgx
 }
 
 // `count` rows of a strip of `nv` vectors.
-static inline void run_count(int64_t count, int nv, enum ending ending,
+static inline void run_count(int64_t count, int nv, enum mgx_end_form ending,
                              const struct mgx_tile_args *args, const struct strip_at *at)
 {
     const strip_tile in_registers = strip_tiles[nv - 1][ending][count];
@@ -200,7 +199,8 @@ static inline void run_count(int64_t count, int nv, enum ending ending,
         run_in_memory((int)count, nv, ending, args, at);
 }
 
-static void run_strip(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
+static void run_strip(int nv, enum mgx_end_form ending, const struct mgx_tile_args *args,
+                      int64_t rows)
 {
     struct strip_at at = strip_start(args, rows, ROWS);
 #if defined(__AVX512F__)
@@ -221,13 +221,13 @@ static void strip(const struct mgx_tile_args *args, int64_t rows)
 {
     const int nv = (int)(args->b_row / (COLS * GROUP_BYTES));
     assert(nv >= 1 && nv <= NV && args->cols <= nv * COLS && args->start);
-    const enum ending ending = ending_of(args, nv * COLS);
+    const enum mgx_end_form ending = ending_of(args, nv * COLS);
 #if defined(__AVX512F__)
-    if (nv == NV && args->cols == NV * COLS && ending != PLAIN_END &&
+    if (nv == NV && args->cols == NV * COLS && ending != MGX_END_PLAIN &&
         suits_late(nv, ending, args, rows)) {
-        (ending == TABLE_END ? late_table : late_added)(args, rows);
+        (ending == MGX_END_LOOKUP ? late_table : late_added)(args, rows);
         return;
     }
 #endif
-    run_strip(nv, ends_in_floats(args, nv * COLS) ? FLOAT_END : ending, args, rows);
+    run_strip(nv, ends_in_floats(args, nv * COLS) ? MGX_END_FLOATS : ending, args, rows);
 }

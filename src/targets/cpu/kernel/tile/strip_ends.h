@@ -8,7 +8,7 @@
 #include "targets/cpu/kernel/tile/byte_ends.h"
 
 // Four rows at a time, then one by one.
-SIMD void end_strip(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
+SIMD void end_strip(int rows, int nv, enum mgx_end_form ending, const struct mgx_tile_args *args,
                     char *to, const char *residual, const sums *c)
 {
     enum { TOGETHER = 4 };
@@ -36,30 +36,33 @@ SIMD void end_strip_floats(int rows, int nv, const struct mgx_tile_args *args, c
     static __attribute__((noinline)) void name(int rows, const struct mgx_tile_args *args,         \
                                                char *to, const char *residual, const sums *c)      \
     {                                                                                              \
-        if (ending == ANY_END)                                                                     \
+        if (ending == MGX_END_ANY)                                                                 \
             end_rows_anyhow(rows, nv, args, to, residual, c);                                      \
-        else if (ending == FLOAT_END)                                                              \
+        else if (ending == MGX_END_FLOATS)                                                         \
             end_strip_floats(rows, nv, args, to, residual, c);                                     \
         else                                                                                       \
             end_strip(rows, nv, ending, args, to, residual, c);                                    \
     }
 
-END(end_any_1, 1, ANY_END)
-END(end_plain_1, 1, PLAIN_END)
-END(end_table_1, 1, TABLE_END)
-END(end_added_1, 1, ADDED_END)
-END(end_floats_1, 1, FLOAT_END)
-END(end_any_2, 2, ANY_END)
-END(end_plain_2, 2, PLAIN_END)
-END(end_table_2, 2, TABLE_END)
-END(end_added_2, 2, ADDED_END)
-END(end_floats_2, 2, FLOAT_END)
+END(end_any_1, 1, MGX_END_ANY)
+END(end_plain_1, 1, MGX_END_PLAIN)
+END(end_table_1, 1, MGX_END_LOOKUP)
+END(end_added_1, 1, MGX_END_MIXED)
+END(end_floats_1, 1, MGX_END_FLOATS)
+END(end_any_2, 2, MGX_END_ANY)
+END(end_plain_2, 2, MGX_END_PLAIN)
+END(end_table_2, 2, MGX_END_LOOKUP)
+END(end_added_2, 2, MGX_END_MIXED)
+END(end_floats_2, 2, MGX_END_FLOATS)
 
 typedef void (*end_fn)(int rows, const struct mgx_tile_args *args, char *to, const char *residual,
                        const sums *c);
 
-// [vectors - 1][ending]
-static const end_fn ends[][ENDINGS] = {
-    {end_any_1, end_plain_1, end_table_1, end_added_1, end_floats_1},
-    {end_any_2, end_plain_2, end_table_2, end_added_2, end_floats_2},
-};
+// [vectors - 1][form]; GRID is among any.
+#define OF_ENDS(nv)                                                                                \
+    {                                                                                              \
+        [MGX_END_ANY] = end_any_##nv, [MGX_END_PLAIN] = end_plain_##nv,                            \
+        [MGX_END_LOOKUP] = end_table_##nv, [MGX_END_MIXED] = end_added_##nv,                       \
+        [MGX_END_FLOATS] = end_floats_##nv                                                         \
+    }
+static const end_fn ends[][MGX_END_FORMS] = {OF_ENDS(1), OF_ENDS(2)};

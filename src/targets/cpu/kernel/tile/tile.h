@@ -27,7 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/kernel/end/epilogue.h"
+#include "targets/cpu/kernel/end/end.h"
 #include "targets/cpu/kernel/kernel.h"
 #include "targets/cpu/kernel/type.h"
 
@@ -66,13 +66,12 @@ struct mgx_tile_args {
     bool clamp;
     float low, high;
     bool c_bf16, residual_bf16; // in memory, of kernels that narrow; else they are floats
-    // Of chunks (chunk.h), in place of taps and depth: b is the weights of pairs. Where a panel's
-    // step to bytes is made in registers: requant, with its residual in residual[0].
+    // Of chunks (chunk.h), in place of taps and depth: b is the weights of pairs.
     const uint16_t *offsets, *single_offsets;
     const char *single_b;
     int64_t pairs, singles;
-    const struct mgx_requant *requant;
-    const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..512, or 0
+    struct mgx_end_list end; // of strips, where bytes are made; its operand in residual[0]
+    const char *ahead;       // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..512, or 0
     int64_t ahead_step;
     struct mgx_tile_registers *registers; // of kernels that release; NULL: for this call alone
 };
@@ -118,10 +117,6 @@ struct mgx_gemm_kernel {
     // groups: floats here are any 32 bits.
     void (*pack_transposed)(const float *b, int64_t stride, int64_t depth, int cols, int width,
                             float *panel);
-    // Of kernels that narrow: the activation alone (epilogue NULL: nothing) of a tile in scratch,
-    // to bf16 in rows `to_stride` values apart.
-    void (*round)(const float *c, int64_t stride, int rows, int cols,
-                  const struct mgx_epilogue *epilogue, uint16_t *to, int64_t to_stride);
 };
 
 extern const struct mgx_kernel *const mgx_gemm_kernels[];

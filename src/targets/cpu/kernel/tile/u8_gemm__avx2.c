@@ -139,7 +139,7 @@ SIMD void few_rows(int count, const struct mgx_tile_args *args)
     struct mgx_tile_args own = *args;
     const char *row[ROWS];
     own.cols = COLS;
-    own.requant = NULL;
+    own.end.step = NULL;
     start_rows(count, args->a[0], args->a[1], args->a_row, row);
     for (int p = 0; p < FEW_PANELS; p++) {
         sums c[ROWS];
@@ -173,7 +173,7 @@ static void run_any(int count, const struct mgx_tile_args *args, const struct st
     tiles[count](&own);
 }
 
-SIMD void run_tile(int count, enum ending ending, const struct mgx_tile_args *args,
+SIMD void run_tile(int count, enum mgx_end_form ending, const struct mgx_tile_args *args,
                    const struct strip_at *at)
 {
     sums c[ROWS];
@@ -183,10 +183,10 @@ SIMD void run_tile(int count, enum ending ending, const struct mgx_tile_args *ar
     end_plainly(count, 1, ending, args, at->c, at->residual, c);
 }
 
-SIMD void run_count(int64_t count, enum ending ending, const struct mgx_tile_args *args,
+SIMD void run_count(int64_t count, enum mgx_end_form ending, const struct mgx_tile_args *args,
                     const struct strip_at *at)
 {
-    switch (ending == ANY_END ? 0 : count) {
+    switch (ending == MGX_END_ANY ? 0 : count) {
     case 0:
         run_any((int)count, args, at);
         break;
@@ -224,15 +224,15 @@ SIMD void run_count(int64_t count, enum ending ending, const struct mgx_tile_arg
             run_count(count, ending, args, &at);                                                   \
     }
 
-STRIP(any, ANY_END)
-STRIP(plain, PLAIN_END)
-STRIP(table, TABLE_END)
-STRIP(added, ADDED_END)
+STRIP(any, MGX_END_ANY)
+STRIP(plain, MGX_END_PLAIN)
+STRIP(table, MGX_END_LOOKUP)
+STRIP(added, MGX_END_MIXED)
 
 static void strip(const struct mgx_tile_args *args, int64_t rows)
 {
-    static void (*const strips[ENDINGS])(const struct mgx_tile_args *, int64_t) = {any, plain,
-                                                                                   table, added};
+    static void (*const strips[MGX_END_FORMS])(const struct mgx_tile_args *,
+                                               int64_t) = {any, plain, table, added};
     strips[ending_of(args, COLS)](args, rows);
 }
 

@@ -29,7 +29,7 @@ SIMD __m512i looked_up(const uint8_t *table, __m512i byte)
                   odd = entries_of(all, _mm512_srli_epi16(byte, 8));
     return _mm512_or_si512(even, _mm512_slli_epi16(odd, 8));
 }
-#else
+#elif defined(__AVX2__)
 SIMD __m256i looked_up(const uint8_t *table, __m256i byte)
 {
     const __m256i sixteen = _mm256_set1_epi8(16), beyond = _mm256_set1_epi8(0x70);

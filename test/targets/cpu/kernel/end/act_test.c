@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The activations against libm, over the whole range of floats that matters; thresholds and special
 // values by themselves. --bench prints the time per value.
-#include "targets/cpu/kernel/end/finish.h"
-#include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/ends.h"
 
 enum { VALUES = 4096 };
 
-static void apply(const struct mgx_finish_kernel *kernel, const struct mgx_epilogue *e, float *x)
+static void apply(const struct mgx_end_kernel *kernel, const struct mgx_end_step *e, float *x)
 {
-    kernel->run(x, VALUES, 1, VALUES, e, NULL, 0);
+    const struct mgx_end_rows rows = {.from = x, .rows = 1, .cols = VALUES, .to = (char *)x};
+    kernel->run(e, 1, &rows);
 }
 
 // Distance in units of the last place of a float of the expected size, or of `floor`.
@@ -19,8 +19,8 @@ static double ulps(double actual, double expected, double floor)
 }
 
 // Largest error over values of all magnitudes from 2^-24 to `most`; relative to at least `floor`.
-static double worst(const struct mgx_finish_kernel *kernel, const struct mgx_epilogue *e,
-                    float most, double floor)
+static double worst(const struct mgx_end_kernel *kernel, const struct mgx_end_step *e, float most,
+                    double floor)
 {
     static float x[VALUES], y[VALUES];
     struct rng r = {17};
@@ -31,7 +31,8 @@ static double worst(const struct mgx_finish_kernel *kernel, const struct mgx_epi
                                            : ldexpf(rng_float(&r), rng_below(&r, 28) - 24);
         apply(kernel, e, y);
         for (int i = 0; i < VALUES; i++)
-            error = fmax(error, ulps(y[i], act_meaning(e->act, x[i], e->a, e->b), floor));
+            error =
+                fmax(error, ulps(y[i], act_meaning(e->act.act, x[i], e->act.a, e->act.b), floor));
     }
     return error;
 }
@@ -66,12 +67,12 @@ CASE(agree_with_libm)
     EACH_ISA(isa)
     {
         for (size_t i = 0; i < sizeof cases_ / sizeof *cases_; i++) {
-            const struct mgx_epilogue e = {
-                .act = cases_[i].act, .a = cases_[i].a, .b = cases_[i].b};
-            const double error = worst(mgx_finish_kernel(isa), &e, cases_[i].most, cases_[i].floor);
+            const struct mgx_end_step e = {.kind = MGX_END_ACT,
+                                           .act = {cases_[i].act, cases_[i].a, cases_[i].b, NULL}};
+            const double error = worst(mgx_end_kernel(isa), &e, cases_[i].most, cases_[i].floor);
             if (!(error <= cases_[i].ulps))
-                CHECK_FAIL("%s on %s is off by %.2f ulp", mgx_act_name(e.act), mgx_isa_name(isa),
-                           error);
+                CHECK_FAIL("%s on %s is off by %.2f ulp", mgx_act_name(e.act.act),
+                           mgx_isa_name(isa), error);
         }
     }
 }
@@ -82,17 +83,18 @@ CASE(limits_and_nan)
     EACH_ISA(isa)
     {
         for (int act = 0; act < MGX_ACT_COUNT; act++) {
-            const struct mgx_epilogue e = {.act = (enum mgx_act)act, .a = 0.5f, .b = 0.75f};
+            const struct mgx_end_step e = {.kind = MGX_END_ACT,
+                                           .act = {(enum mgx_act)act, 0.5f, 0.75f, NULL}};
             x[0] = NAN;
             x[1] = 200;
             x[2] = -200;
             x[3] = 0;
-            apply(mgx_finish_kernel(isa), &e, x);
+            apply(mgx_end_kernel(isa), &e, x);
             if (act != MGX_ACT_THRESHOLDED_RELU)
                 CHECK(isnan(x[0]));
-            CHECK_NEAR(x[1], act_meaning(e.act, 200, e.a, e.b), 1e-4);
-            CHECK_NEAR(x[2], act_meaning(e.act, -200, e.a, e.b), 1e-4);
-            CHECK_NEAR(x[3], act_meaning(e.act, 0, e.a, e.b), 1e-7);
+            CHECK_NEAR(x[1], act_meaning(e.act.act, 200, e.act.a, e.act.b), 1e-4);
+            CHECK_NEAR(x[2], act_meaning(e.act.act, -200, e.act.a, e.act.b), 1e-4);
+            CHECK_NEAR(x[3], act_meaning(e.act.act, 0, e.act.a, e.act.b), 1e-7);
         }
     }
 }
@@ -108,8 +110,15 @@ CASE(slopes_per_column)
         for (int i = 0; i < ROWS * STRIDE; i++)
             expected[i] = i % STRIDE < COLS && c.data[i] < 0 ? c.data[i] * slopes.data[i % STRIDE]
                                                              : c.data[i];
-        const struct mgx_epilogue e = {.act = MGX_ACT_LEAKY_RELU, .a_column = slopes.data};
-        mgx_finish_kernel(isa)->run(c.data, STRIDE, ROWS, COLS, &e, NULL, 0);
+        const struct mgx_end_step e = {.kind = MGX_END_ACT,
+                                       .act = {MGX_ACT_LEAKY_RELU, 0, 0, slopes.data}};
+        const struct mgx_end_rows rows = {.from = c.data,
+                                          .from_row = STRIDE,
+                                          .rows = ROWS,
+                                          .cols = COLS,
+                                          .to = (char *)c.data,
+                                          .to_row = STRIDE * (int64_t)sizeof(float)};
+        mgx_end_kernel(isa)->run(&e, 1, &rows);
         CHECK(memcmp(expected, c.data, sizeof expected) == 0);
         CHECK(buffer_intact(c));
         buffer_free(slopes);
@@ -118,8 +127,8 @@ CASE(slopes_per_column)
 }
 
 struct timed {
-    const struct mgx_finish_kernel *kernel;
-    struct mgx_epilogue e;
+    const struct mgx_end_kernel *kernel;
+    struct mgx_end_step e;
     float x[VALUES];
 };
 
@@ -134,11 +143,12 @@ static int bench(void)
     static struct timed t;
     EACH_ISA(isa)
     {
-        t.kernel = mgx_finish_kernel(isa);
+        t.kernel = mgx_end_kernel(isa);
         for (int act = 0; act < MGX_ACT_COUNT; act++) {
-            t.e = (struct mgx_epilogue){.act = (enum mgx_act)act, .a = 0.5f, .b = 0.75f};
+            t.e = (struct mgx_end_step){.kind = MGX_END_ACT,
+                                        .act = {(enum mgx_act)act, 0.5f, 0.75f, NULL}};
             memset(t.x, 0, sizeof t.x);
-            printf("%-8s %-16s %.3f ns a value\n", mgx_isa_name(isa), mgx_act_name(t.e.act),
+            printf("%-8s %-16s %.3f ns a value\n", mgx_isa_name(isa), mgx_act_name(t.e.act.act),
                    1e9 * bench_time(run_timed, &t, 10) / VALUES);
         }
     }

@@ -4,7 +4,7 @@
 // that are all at one end; sizes around tiles, steps and vectors of channels; several threads. What
 // could leave the bits that Winograd's sums keep is refused. However an image ends, by Winograd's
 // method it is to the bit what strips make of it, and its size changes nothing in packed weights.
-#include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/ends.h"
 #include "targets/cpu/kernel/image/conv.h"
 #include "targets/cpu/kernel/image/conv_plain.h"
 
@@ -246,45 +246,19 @@ CASE(sums_that_could_overflow_are_made_in_parts)
 static uint8_t tables[2][256];
 
 // Some way in which tiles end that registers do.
-static struct mgx_requant any_end(struct rng *r)
+static void set_end(struct rng *r, struct mgx_conv_desc *d)
 {
-    const bool is_signed = rng_below(r, 2), adds = rng_below(r, 2), floats = rng_below(r, 4) == 0,
-               looks_up = rng_below(r, 4) == 0, second = adds || floats || looks_up;
-    const int zero = rng_below(r, 3) * 127 - (is_signed ? 127 : 0);
-    const float low = (float)((is_signed ? -128 : 0) - zero),
-                high = (float)((is_signed ? 127 : 255) - zero);
-    return (struct mgx_requant){.is_signed = is_signed,
-                                .divisor = rng_below(r, 4) ? 1 : 3,
-                                .low = low,
-                                .high = high,
-                                .zero = zero,
-                                .residual = adds,
-                                .residual_signed = rng_below(r, 2),
-                                .rounds = rng_below(r, 4) > 0,
-                                .keep = 0.5f,
-                                .share = 0.25f,
-                                .low2 = low,
-                                .high2 = high,
-                                .floats = floats,
-                                .rounds_last = rng_below(r, 2),
-                                .unit = 0.125f,
-                                .residual_zero = 7,
-                                .saturates = !second && rng_below(r, 2),
-                                .saturates_last = !floats && rng_below(r, 2),
-                                .middle = looks_up ? tables[0] : NULL,
-                                .middle_low = (int)low,
-                                .middle_zero = 11,
-                                .table = !floats && rng_below(r, 3) == 0 ? tables[1] : NULL};
-}
-
-static void set_end(struct rng *r, const struct mgx_requant *q, struct mgx_conv_desc *d)
-{
-    const bool plain = rng_below(r, 6) == 0; // floats without a requantisation
-    d->y_type = plain || q->floats ? MGX_KERNEL_F32 : MGX_KERNEL_U8;
-    d->epilogue.requant = plain ? NULL : q;
-    d->epilogue.act = rng_below(r, 3) ? MGX_ACT_NONE : MGX_ACT_RELU;
-    if (plain ? rng_below(r, 2) : q->residual)
-        d->epilogue.residual = plain ? MGX_RESIDUAL_BEFORE : MGX_RESIDUAL_BYTES;
+    const bool plain = rng_below(r, 6) == 0; // floats without a step to bytes
+    struct end_bytes q = end_bytes_random(r, tables);
+    q.divisor = rng_below(r, 4) ? 1 : 3;
+    q.spare = q.divisor == 1 && !end_has_second(&q) && rng_below(r, 2);
+    q.spare_last = !q.floats && rng_below(r, 2);
+    d->y_type = plain || q.floats ? MGX_KERNEL_F32 : MGX_KERNEL_U8;
+    if (plain && rng_below(r, 2))
+        mgx_end_then(&d->end, (struct mgx_end_step){.kind = MGX_END_ADD, .type = MGX_KERNEL_F32});
+    end_act_then(&d->end, rng_below(r, 3) ? MGX_ACT_NONE : MGX_ACT_RELU, 0, 0);
+    if (!plain)
+        end_bytes_then(&d->end, &q);
     d->residual_batch = d->y_batch;
     memcpy(d->residual_space, d->y_space, sizeof d->y_space);
 }
@@ -300,7 +274,7 @@ static void check_end(const struct problem *p, struct rng *r)
         scale.data[o] = rng_float(r) * 0x1p-9f;
     const struct mgx_conv_args args = {.bias = rng_below(r, 4) ? bias.data : NULL,
                                        .scale = scale.data,
-                                       .residual = d->epilogue.residual ? residual.data : NULL};
+                                       .residual = mgx_end_reader(&d->end) ? residual.data : NULL};
     solve(p, MGX_CONV_WINOGRAD_BYTES, args, y);
     solve(p, MGX_CONV_STRIP, args, other);
     CHECK(memcmp(y.data, other.data, (size_t)count * 4) == 0);
@@ -320,10 +294,9 @@ CASE(winograds_method_ends_as_strips_do)
     EACH_ISA(isa)
     for (int i = 0; i < 300 && !check_failures; i++) {
         struct problem p = {.desc = any_types(&r, isa)};
-        const struct mgx_requant q = any_end(&r);
         any_3x3(&r, &p.desc);
         fill(&p, &r);
-        set_end(&r, &q, &p.desc);
+        set_end(&r, &p.desc);
         if (is_a_choice(&p, MGX_CONV_WINOGRAD_BYTES)) {
             check_end(&p, &r);
             ran++;

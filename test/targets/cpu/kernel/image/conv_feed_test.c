@@ -3,7 +3,7 @@
 // the other, however many threads run it: sums are made in the same order.
 #include "targets/cpu/kernel/image/conv.h"
 
-#include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/ends.h"
 #include "targets/cpu/kernel/image/conv_plain.h"
 
 struct pair {
@@ -29,10 +29,9 @@ static struct mgx_conv_desc plain(struct rng *r, mgx_isa isa, int64_t batch)
     static const enum mgx_act acts[] = {MGX_ACT_NONE, MGX_ACT_RELU, MGX_ACT_SILU,
                                         MGX_ACT_HARD_SWISH};
     struct mgx_conv_desc d = conv_plain(isa, batch);
-    d.epilogue = (struct mgx_epilogue){.act = acts[rng_below(r, 4)],
-                                       .a = 0.2f,
-                                       .b = 0.5f,
-                                       .residual = (enum mgx_residual)(rng_below(r, 4) == 0)};
+    if (rng_below(r, 4) == 0)
+        mgx_end_then(&d.end, (struct mgx_end_step){.kind = MGX_END_ADD, .type = MGX_KERNEL_F32});
+    end_act_then(&d.end, acts[rng_below(r, 4)], 0.2f, 0.5f);
     return d;
 }
 
@@ -58,7 +57,6 @@ static void draw_types(struct rng *r, mgx_isa isa, struct mgx_conv_desc *e, stru
         e->type = e->x_type = e->w_type = MGX_KERNEL_BF16;
     if (rng_below(r, 2))
         d->y_type = MGX_KERNEL_BF16;
-    e->epilogue.residual_form = d->epilogue.residual_form = MGX_RESIDUAL_F32;
 }
 
 static struct pair pair_new(struct rng *r, mgx_isa isa)

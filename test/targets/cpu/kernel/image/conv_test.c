@@ -5,7 +5,7 @@
 // MobileNetV2 by every method.
 #include "targets/cpu/kernel/image/conv.h"
 
-#include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/ends.h"
 #include "targets/cpu/kernel/product/output.h"
 
 struct problem {
@@ -86,27 +86,22 @@ static double sum_of(const struct problem *p, int64_t pixel, int64_t channel, do
 static void solve(struct problem *p)
 {
     const struct mgx_conv_desc *d = &p->desc;
-    const struct mgx_epilogue *e = &d->epilogue;
+    const struct mgx_end_step *reader = mgx_end_reader(&d->end);
     const double taps = (double)(d->kernel[0] * d->kernel[1] * d->kernel[2]);
     const double depth = taps * (double)(d->in_channels / d->groups);
     for (int64_t at = 0; at < p->expected.count; at++) {
         const int64_t pixel = at / d->out_channels, channel = at % d->out_channels;
         double size, sum = sum_of(p, pixel, channel, &size), residual = 0;
-        if (e->residual)
-            residual = typed_get(mgx_residual_type(e, d->y_type), p->residual.data,
+        if (reader)
+            residual = typed_get(reader->type, p->residual.data,
                                  place(d, pixel, d->residual_batch, d->residual_space) + channel);
-        sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
-        sum = act_meaning(e->act, sum, e->a, e->b);
-        sum = e->factor ? sum * e->factor[channel] + e->term[channel] : sum;
-        sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
-        sum *= e->residual == MGX_RESIDUAL_TIMES ? residual : 1;
-        sum += e->hook ? (double)pixel + 0.5 * (double)channel : 0;
+        sum = end_meaning(&d->end, sum, channel, residual, (double)pixel + 0.5 * (double)channel);
         p->expected.data[at] = (float)sum;
         const double operands = d->type == MGX_KERNEL_BF16 ? 2 * 0x1p-8 : 0;
         p->bound.data[at] =
             (float)(1.5 * ((depth + 8) * 0x1p-24 + operands) * (size + fabs(residual) + 1) +
                     1.01 * fabs(sum) * typed_epsilon(d->y_type) +
-                    (e->hook ? fabs(sum) * 0x1p-23 : 0));
+                    (mgx_end_has_block(&d->end) ? fabs(sum) * 0x1p-23 : 0));
         if (d->y_type == MGX_KERNEL_S32)
             p->bound.data[at] = (float)fabs(sum) * 0x1p-24f; // of `expected` itself
     }
@@ -267,23 +262,14 @@ static void random_types(struct rng *r, struct mgx_conv_desc *d)
     }
 }
 
-static void random_result(struct rng *r, struct problem *p)
+static void random_result(struct rng *r, enum mgx_kernel_type operand, struct problem *p)
 {
-    struct mgx_epilogue *e = &p->desc.epilogue;
     if (p->desc.y_type == MGX_KERNEL_S32)
         return;
+    const bool columns = rng_below(r, 4) == 0;
     p->use_bias = rng_below(r, 2);
-    e->act = (enum mgx_act)(rng_below(r, 2) ? rng_below(r, MGX_ACT_COUNT) : MGX_ACT_NONE);
-    if (e->act == MGX_ACT_THRESHOLDED_RELU) // jumps, where rounding decides
-        e->act = MGX_ACT_NONE;
-    e->a = e->act == MGX_ACT_CLIP ? -0.25f : 0.2f;
-    e->b = 0.5f;
-    e->residual = (enum mgx_residual)(rng_below(r, 4));
-    if (rng_below(r, 4) == 0) {
-        e->factor = p->scale.data;
-        e->term = p->bias.data;
-    }
-    e->hook = rng_below(r, 3) ? NULL : add_place;
+    p->desc.end = end_random(r, operand, MGX_ACT_COUNT, columns ? p->scale.data : NULL,
+                             p->bias.data, rng_below(r, 3) ? NULL : add_place);
 }
 
 // Tensors and an epilogue for a description of sizes and types, and the expected result.
@@ -300,14 +286,13 @@ static struct problem problem_of(struct rng *r, const struct mgx_conv_desc *desc
     p.scale = buffer_random(d->out_channels, r);
     p.factor = buffer_random(d->in_channels, r);
     d->x_scaled = d->type == MGX_KERNEL_F32 && !d->transposed && rng_below(r, 4) == 0;
-    if (d->type != MGX_KERNEL_S8)
-        d->epilogue.residual_form = (enum mgx_residual_form)(r->state % 4);
-    p.residual = typed_random(mgx_residual_type(&d->epilogue, d->y_type),
-                              random_out(r, d, &d->residual_batch, d->residual_space), r);
+    const enum mgx_kernel_type operand =
+        d->type == MGX_KERNEL_S8 ? d->y_type : end_operand_type(r, d->y_type);
+    p.residual = typed_random(operand, random_out(r, d, &d->residual_batch, d->residual_space), r);
     p.y = buffer_new((random_out(r, d, &d->y_batch, d->y_space) * typed_size(d->y_type) + 3) / 4);
     p.expected = buffer_new(pixels(d) * d->out_channels);
     p.bound = buffer_new(p.expected.count);
-    random_result(r, &p);
+    random_result(r, operand, &p);
     solve(&p);
     return p;
 }
@@ -390,7 +375,7 @@ static bool run_problem(struct problem *p, enum mgx_conv_method method, int thre
         .bias = p->use_bias ? p->bias.data : NULL,
         .scale = p->desc.y_type == MGX_KERNEL_F32 ? p->scale.data : NULL,
         .x_scale = p->desc.x_scaled ? p->factor.data : NULL,
-        .residual = p->desc.epilogue.residual ? p->residual.data : NULL,
+        .residual = mgx_end_reader(&p->desc.end) ? p->residual.data : NULL,
         .y = p->y.data,
         .workspace = workspace.data,
         .next = next,
@@ -436,7 +421,8 @@ static void print_desc(const struct mgx_conv_desc *d)
            "hook %d\n",
            d->transposed ? "transposed" : "plain", (int)d->batch, (int)d->groups,
            (int)d->in_channels, (int)d->out_channels, d->threads, (int)d->x_channel,
-           mgx_act_name(d->epilogue.act), d->epilogue.residual, d->epilogue.hook != NULL);
+           mgx_act_name(mgx_end_act(&d->end)), mgx_end_reader(&d->end) != NULL,
+           mgx_end_has_block(&d->end));
     for (int i = 0; i < MGX_CONV_DIMS; i++)
         printf("  in %d out %d kernel %d stride %d dilation %d pad %d border %d %d\n",
                (int)d->in[i], (int)d->out[i], (int)d->kernel[i], (int)d->stride[i],
@@ -646,8 +632,8 @@ static struct mgx_conv_desc layer_desc(const struct layer *l, mgx_isa isa, int t
         .w_space = {0, l->kernel, 1},
         .w_in = l->kernel * l->kernel,
         .w_out = (int64_t)l->in / l->groups * l->kernel * l->kernel,
-        .epilogue = {.act = MGX_ACT_RELU},
     };
+    end_act_then(&d.end, MGX_ACT_RELU, 0, 0);
     d.w_group = l->out / l->groups * d.w_out;
     if (border)
         for (int i = 1; i < MGX_CONV_DIMS; i++)

@@ -3,7 +3,7 @@
 // tile sizes; --bench [isa [type [name]]] times the matrices of BERT-base and others.
 #include "targets/cpu/kernel/product/gemm.h"
 
-#include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/ends.h"
 #include "targets/cpu/kernel/product/output.h"
 
 // One random problem: the description, its operands and the answer.
@@ -26,23 +26,6 @@ static int64_t random_strides(struct rng *r, int64_t rows, int64_t cols, int kin
     *col = step;
     *row = cols * step + gap;
     return *row * rows;
-}
-
-static void random_epilogue(struct rng *r, struct mgx_epilogue *e)
-{
-    e->act = (enum mgx_act)(rng_below(r, 2) ? rng_below(r, MGX_ACT_COUNT) : MGX_ACT_NONE);
-    if (e->act == MGX_ACT_THRESHOLDED_RELU) // jumps, where rounding decides
-        e->act = MGX_ACT_NONE;
-    e->a = e->act == MGX_ACT_CLIP ? -0.25f : 0.2f;
-    e->b = 0.5f;
-    e->residual = (enum mgx_residual)(rng_below(r, 4));
-}
-
-// A residual of another type than the result's.
-static void random_form(struct rng *r, enum mgx_kernel_type type, struct mgx_epilogue *e)
-{
-    e->residual_form =
-        type == MGX_KERNEL_S8 ? MGX_RESIDUAL_AS_RESULT : (enum mgx_residual_form)rng_below(r, 4);
 }
 
 static int64_t index_of(const struct mgx_gemm_desc *d, const int64_t *stride, int64_t batch)
@@ -91,7 +74,7 @@ static double operand_epsilon(const struct mgx_gemm_desc *d)
 static void solve(struct problem *p)
 {
     const struct mgx_gemm_desc *d = &p->desc;
-    const struct mgx_epilogue *e = &d->epilogue;
+    const struct mgx_end_step *reader = mgx_end_reader(&d->end);
     const int64_t mn = d->m * d->n;
     for (int64_t at = 0; at < batches(d) * mn; at++) {
         const int64_t batch = at / mn, i = at % mn / d->n, j = at % d->n;
@@ -111,19 +94,13 @@ static void solve(struct problem *p)
         }
         sum += p->use_bias ? p->bias.data[j] : 0;
         size += p->use_bias ? fabs(p->bias.data[j]) : 0;
-        const double residual =
-            e->residual ? typed_get(mgx_residual_type(e, d->c_type), p->residual.data, r) : 0;
-        sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
-        sum = act_meaning(e->act, sum, e->a, e->b);
-        sum = e->factor ? sum * e->factor[j] + e->term[j] : sum;
-        sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
-        sum *= e->residual == MGX_RESIDUAL_TIMES ? residual : 1;
-        sum += e->hook ? (double)(at / d->n) + 0.5 * (double)j : 0;
+        const double operand = reader ? typed_get(reader->type, p->residual.data, r) : 0;
+        sum = end_meaning(&d->end, sum, j, operand, (double)(at / d->n) + 0.5 * (double)j);
         p->expected.data[at] = (float)sum;
         p->bound.data[at] = (float)(1.5 * ((double)(d->k + 8) * 0x1p-24 + operand_epsilon(d)) *
-                                        (size + fabs(residual) + 1) +
+                                        (size + fabs(operand) + 1) +
                                     1.01 * fabs(sum) * typed_epsilon(d->c_type) +
-                                    (e->hook ? fabs(sum) * 0x1p-23 : 0));
+                                    (mgx_end_has_block(&d->end) ? fabs(sum) * 0x1p-23 : 0));
         if (d->c_type == MGX_KERNEL_S32)
             p->bound.data[at] = (float)fabs(sum) * 0x1p-24f; // of `expected` itself
     }
@@ -194,24 +171,22 @@ static struct problem problem_new(struct rng *r, mgx_isa isa, int64_t m, int64_t
         d->weights = small_bytes(p.b);
     p.bias = buffer_random(n, r);
     p.scale = buffer_random(n, r);
-    struct mgx_epilogue form = {.act = MGX_ACT_NONE};
-    random_form(r, d->type, &form);
-    p.residual = typed_random(mgx_residual_type(&form, d->c_type),
-                              batch_strides(r, d, m * d->residual_row, true, d->residual_batch), r);
+    const enum mgx_kernel_type operand =
+        d->type == MGX_KERNEL_S8 ? d->c_type : end_operand_type(r, d->c_type);
+    p.residual =
+        typed_random(operand, batch_strides(r, d, m * d->residual_row, true, d->residual_batch), r);
     p.c = buffer_new(
         (batch_strides(r, d, m * d->c_row, false, d->c_batch) * typed_size(d->c_type) + 3) / 4);
     p.expected = buffer_new(batches(d) * m * n);
     p.bound = buffer_new(batches(d) * m * n);
     p.use_bias = rng_below(r, 2);
     if (d->c_type != MGX_KERNEL_S32) {
-        random_epilogue(r, &d->epilogue);
-        d->epilogue.residual_form = form.residual_form;
-        if (rng_below(r, 4) == 0) {
-            d->epilogue.factor = p.scale.data;
-            d->epilogue.term = p.bias.data;
-        }
+        const bool columns = rng_below(r, 4) == 0;
         d->hook_only = d->c_type == MGX_KERNEL_F32 && rng_below(r, 5) == 0;
-        d->epilogue.hook = d->hook_only ? store_plain : rng_below(r, 3) ? NULL : add_place;
+        d->end = end_random(r, operand, MGX_ACT_COUNT, columns ? p.scale.data : NULL, p.bias.data,
+                            d->hook_only      ? store_plain
+                            : rng_below(r, 3) ? NULL
+                                              : add_place);
     } else
         p.use_bias = false;
     solve(&p);
@@ -254,7 +229,7 @@ static bool run_problem(struct problem *p, int threads, struct mgx_diag *diag)
         .b = desc.packed ? packed.data : p->b.data,
         .bias = p->use_bias ? p->bias.data : NULL,
         .scale = desc.c_type == MGX_KERNEL_F32 ? p->scale.data : NULL,
-        .residual = desc.epilogue.residual ? p->residual.data : NULL,
+        .residual = mgx_end_reader(&desc.end) ? p->residual.data : NULL,
         .c = desc.hook_only ? NULL : p->c.data,
         .workspace = workspace.data,
         .hook_user = p,
@@ -301,7 +276,7 @@ static void check_problem(struct rng *r, mgx_isa isa, int m, int n, int k)
                mgx_isa_name(isa), p.desc.type, p.desc.a_type, p.desc.b_type, p.desc.c_type, m, n, k,
                (unsigned long long)seed, p.desc.panel, p.desc.packed, (long long)p.desc.b_row,
                (long long)p.desc.b_col, (long long)p.desc.a_row, (long long)p.desc.a_col,
-               mgx_act_name(p.desc.epilogue.act), p.desc.epilogue.hook != 0,
+               mgx_act_name(mgx_end_act(&p.desc.end)), mgx_end_has_block(&p.desc.end),
                ran ? "wrong value" : "not run, or a guard was overwritten");
         if (ran)
             printf("  at %lld of %lld\n", (long long)wrong, (long long)p.expected.count);
@@ -441,21 +416,21 @@ CASE(bfloat16_keeps_what_is_no_number)
         ((uint16_t *)(void *)b.data)[i] = mgx_bf16_from_double(1 + i % 2 * 0.125);
     EACH_ISA(isa)
     for (int i = 0; i < 2 * 3 * 4; i++) {
-        const struct mgx_gemm_desc d = {.type = MGX_KERNEL_BF16,
-                                        .a_type = MGX_KERNEL_BF16,
-                                        .b_type = MGX_KERNEL_BF16,
-                                        .c_type = i % 2 ? MGX_KERNEL_BF16 : MGX_KERNEL_F32,
-                                        .isa = isa,
-                                        .m = rows[i / 6],
-                                        .n = COLS,
-                                        .k = DEPTH,
-                                        .a_row = DEPTH,
-                                        .a_col = 1,
-                                        .b_row = COLS,
-                                        .b_col = 1,
-                                        .c_row = COLS,
-                                        .packed = true,
-                                        .epilogue = {.act = acts[i / 2 % 3], .a = 0.5f}};
+        struct mgx_gemm_desc d = {.type = MGX_KERNEL_BF16,
+                                  .a_type = MGX_KERNEL_BF16,
+                                  .b_type = MGX_KERNEL_BF16,
+                                  .c_type = i % 2 ? MGX_KERNEL_BF16 : MGX_KERNEL_F32,
+                                  .isa = isa,
+                                  .m = rows[i / 6],
+                                  .n = COLS,
+                                  .k = DEPTH,
+                                  .a_row = DEPTH,
+                                  .a_col = 1,
+                                  .b_row = COLS,
+                                  .b_col = 1,
+                                  .c_row = COLS,
+                                  .packed = true};
+        end_act_then(&d.end, acts[i / 2 % 3], 0.5f, 0);
         check_specials(&d, a, &b, &packed, c);
     }
     buffer_free(b);
@@ -509,10 +484,10 @@ CASE(a_narrow_residual_is_added_once)
                                   .b_row = COLS,
                                   .b_col = 1,
                                   .c_row = COLS,
-                                  .residual_row = COLS,
-                                  .epilogue = {.residual = MGX_RESIDUAL_BEFORE}};
+                                  .residual_row = COLS};
+        mgx_end_then(&d.end, (struct mgx_end_step){.kind = MGX_END_ADD});
         run_plain(&d, &a, &b, &wide, expected);
-        d.epilogue.residual_form = MGX_RESIDUAL_BF16;
+        d.end.step[0].type = MGX_KERNEL_BF16;
         run_plain(&d, &a, &b, &narrow, c);
         for (int i = 0; i < ROWS * COLS; i++)
             CHECK(fabsf(c.data[i] - expected.data[i]) <= 1e-3f);

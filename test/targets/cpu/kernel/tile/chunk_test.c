@@ -6,7 +6,7 @@
 #include "targets/cpu/kernel/product/gemm.h"
 #include "targets/cpu/kernel/tile/chunk.h"
 
-#include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/ends.h"
 
 enum { MOST_TAPS = 4, MOST_COLUMNS = 96 };
 
@@ -180,14 +180,14 @@ static bool makes_pair(const struct mgx_gemm_kernel *kernel, const struct proble
     return is;
 }
 
-// All panels of the packed matrix, one or two in a strip. `requant` NULL: the sums.
+// All panels of the packed matrix, one or two in a strip. `end` NULL: the sums.
 static bool run(const struct mgx_gemm_kernel *kernel, const struct problem *p,
-                const struct mgx_requant *requant, const uint8_t *residual, float factor, char *c)
+                const struct mgx_end *end, const uint8_t *residual, float factor, char *c)
 {
     const struct mgx_chunk_matrix *m = &p->matrix;
     const bool chunks = mgx_gemm_in_chunks(kernel);
     const int64_t most = mgx_chunk_count(m), bytes = mgx_chunk_panel_bytes(most);
-    const int64_t size = requant && !requant->floats ? 1 : 4;
+    const int64_t size = end && mgx_end_makes_bytes(end) ? 1 : 4;
     const int64_t panels = (m->columns + kernel->cols - 1) / kernel->cols,
                   step = kernel->cols * (1 + m->taps * m->run / kernel->group);
     struct buffer panel = buffer_new(chunks ? bytes / 4 : panels * step);
@@ -200,10 +200,10 @@ static bool run(const struct mgx_gemm_kernel *kernel, const struct problem *p,
     bool intact = mgx_chunk_fits(m);
     for (int64_t col = 0; intact && col < m->columns; col += kernel->cols) {
         struct mgx_tile_args args = {
-            .scale = requant ? scale : NULL,
+            .scale = end ? scale : NULL,
             .residual = {residual ? (const char *)residual + col : NULL},
             .residual_row = m->columns,
-            .requant = requant,
+            .end = end ? mgx_end_whole(end) : (struct mgx_end_list){.step = NULL},
             .c = {c + col * size},
             .c_row = m->columns * size,
             .cols = (int)(m->columns - col < kernel->cols ? m->columns - col : kernel->cols)};
@@ -234,66 +234,34 @@ static void check_sums(const struct mgx_gemm_kernel *kernel, const struct proble
     buffer_free(c);
 }
 
-static int64_t clamped(double v, double low, double high)
-{
-    return (int64_t)nearbyint(v < low ? low : v > high ? high : v);
-}
-
 // A power of two as the factor, so that every step is exact.
 static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
                         const struct problem *p)
 {
     const int64_t count = p->rows * p->matrix.columns;
-    uint8_t table[256], middle[256];
+    uint8_t tables[2][256];
     struct buffer c = buffer_new(count), residual = buffer_new((count + 3) / 4);
     uint8_t *added = (uint8_t *)residual.data;
-    for (int i = 0; i < 256; i++)
-        table[i] = (uint8_t)rng_below(r, 256), middle[i] = (uint8_t)rng_below(r, 256);
+    for (int i = 0; i < 512; i++)
+        tables[i / 256][i % 256] = (uint8_t)rng_below(r, 256);
     for (int64_t i = 0; i < count; i++)
         added[i] = (uint8_t)rng_below(r, 256);
-    const bool is_signed = rng_below(r, 2), adds = rng_below(r, 2), floats = rng_below(r, 4) == 0,
-               rounds_last = rng_below(r, 2), looks_up = rng_below(r, 3) == 0,
-               from_signed = rng_below(r, 2);
-    const int zero = rng_below(r, 3) * 127 - (is_signed ? 127 : 0);
-    const double low = (is_signed ? -128 : 0) - zero, high = (is_signed ? 127 : 255) - zero;
-    const struct mgx_requant q = {.is_signed = is_signed,
-                                  .divisor = 1,
-                                  .low = (float)low,
-                                  .high = (float)high,
-                                  .zero = zero,
-                                  .residual = adds,
-                                  .residual_signed = from_signed,
-                                  .rounds = true,
-                                  .keep = 0.5f,
-                                  .share = 0.25f,
-                                  .low2 = (float)low,
-                                  .high2 = (float)high,
-                                  .floats = floats,
-                                  .rounds_last = rounds_last,
-                                  .unit = 0.125f,
-                                  .residual_zero = 7,
-                                  .saturates = !adds && !floats && !looks_up,
-                                  .saturates_last = !floats,
-                                  .middle = looks_up ? middle : NULL,
-                                  .middle_low = (int)low,
-                                  .middle_zero = 11,
-                                  .table = !floats && rng_below(r, 3) == 0 ? table : NULL};
-    CHECK(run(kernel, p, &q, adds ? added : NULL, 0x1p-9f, (char *)c.data) && buffer_intact(c));
+    struct end_bytes q = end_bytes_random(r, (const uint8_t(*)[256])tables);
+    struct mgx_end end = {.count = 0};
+    q.rounds = true;
+    q.spare = !end_has_second(&q);
+    q.spare_last = !q.floats;
+    end_bytes_then(&end, &q);
+    CHECK(run(kernel, p, &end, q.adds ? added : NULL, 0x1p-9f, (char *)c.data) && buffer_intact(c));
     for (int64_t i = 0; i < count && !check_failures; i++) {
-        double v = (double)clamped((double)p->expected[i] * 0x1p-9, low, high);
-        if (mgx_requant_has_second(&q)) {
-            v = q.middle ? middle[(int)(v - low)] - 11 : v;
-            const int other = from_signed ? (int8_t)added[i] : added[i];
-            v = v * 0.5 + (adds ? (other - 7) * 0.25 : 0);
-            v = v < low ? low : v > high ? high : v;
-        }
-        if (floats) {
-            CHECK(c.data[i] == (float)(0.125 * (rounds_last ? nearbyint(v) : v)));
-            continue;
-        }
-        const uint8_t byte = (uint8_t)(clamped(v, low, high) + zero);
-        CHECK_INT(((const uint8_t *)c.data)[i], q.table ? table[byte] : byte);
+        const int other = q.from_signed ? (int8_t)added[i] : added[i];
+        const double y = end_meaning(&end, (double)p->expected[i] * 0x1p-9, 0, other, 0);
+        if (q.floats)
+            CHECK(c.data[i] == (float)y);
+        else
+            CHECK_INT(((const uint8_t *)c.data)[i], (uint8_t)(int)y);
     }
+    const bool floats = q.floats;
     for (int64_t i = (count + 3) / 4; i < count && !floats; i++)
         CHECK(is_guard(c.data + i)); // nothing is stored behind the last row
     buffer_free(c);

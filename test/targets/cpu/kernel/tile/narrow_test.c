@@ -5,7 +5,7 @@
 #include "base/size.h"
 #include "targets/cpu/kernel/product/gemm.h"
 
-#include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/ends.h"
 
 // One random problem: the weights as a model has them, what they stand for, and the answer.
 struct problem {
@@ -88,7 +88,6 @@ static void solve(struct problem *p)
 {
     const struct mgx_gemm_desc *d = &p->desc;
     const struct mgx_narrow *f = &d->narrow;
-    const struct mgx_epilogue *e = &d->epilogue;
     const int64_t blocks = mgx_narrow_blocks(f);
     const double near = f->bytes && d->m > MGX_NARROW_ROWS ? 0x1p-8 : 0x1p-16;
     for (int64_t at = 0; at < d->m * d->n; at++) {
@@ -107,11 +106,9 @@ static void solve(struct problem *p)
             if (f->kind == MGX_NARROW_BLOCKS)
                 size += fabs(a * (1 << f->bits) * p->scale.data[j * blocks + k / f->block]);
         }
-        const double residual = e->residual ? p->residual.data[i * d->residual_row + j] : 0;
-        sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
-        sum = act_meaning(e->act, sum, e->a, e->b);
-        sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
-        sum *= e->residual == MGX_RESIDUAL_TIMES ? residual : 1;
+        const double residual =
+            mgx_end_reader(&d->end) ? p->residual.data[i * d->residual_row + j] : 0;
+        sum = end_meaning(&d->end, sum, j, residual, 0);
         p->expected.data[at] = (float)sum;
         p->bound.data[at] =
             (float)(1.5 * (double)(d->k + 12) * 0x1p-24 * (size + fabs(residual) + 1) +
@@ -132,10 +129,7 @@ static struct problem problem_new(struct rng *r, mgx_isa isa, int64_t m, int64_t
     d->a_col = a_transposed ? m : 1;
     d->c_row = n + rng_below(r, 2) * 5;
     d->residual_row = n + rng_below(r, 2) * 7;
-    d->epilogue.act = (enum mgx_act)(rng_below(r, 2) ? rng_below(r, MGX_ACT_GELU + 1) : 0);
-    d->epilogue.a = d->epilogue.act == MGX_ACT_CLIP ? -0.25f : 0.2f;
-    d->epilogue.b = 0.5f;
-    d->epilogue.residual = (enum mgx_residual)(rng_below(r, 4));
+    d->end = end_random(r, MGX_KERNEL_F32, MGX_ACT_GELU + 1, NULL, NULL, NULL);
     p.a = buffer_random(a_transposed ? m * k : m * d->a_row, r);
     p.bias = buffer_random(n, r);
     p.weights = buffer_new(n * k);
@@ -196,7 +190,7 @@ static bool run_problem(struct problem *p, struct mgx_diag *diag)
                                        .b = packed.data,
                                        .bias = p->use_bias ? p->bias.data : NULL,
                                        .residual =
-                                           p->desc.epilogue.residual ? p->residual.data : NULL,
+                                           mgx_end_reader(&p->desc.end) ? p->residual.data : NULL,
                                        .c = p->c.data,
                                        .workspace = workspace.data,
                                        .next = next};
