@@ -173,3 +173,26 @@ def test_convolutions(case):
     y = b.op("quant_convolution", [b.param(x), b.literal(w)] + zeros(b, p, q), padding=padding, stride=stride, dilation=dilation, group=group)
     want = convolution(x.astype(np.int64) - int(p), w.astype(np.int64) - int(q), stride, padding, dilation, group)
     finish(b, y, want, list(want.shape))
+
+
+def test_quantize_int8():
+    """The guide's flow: calibrated on the card, and products of bytes there."""
+    rng = np.random.default_rng(3)
+    program = migraphx.program()
+    main = program.get_main_module()
+    op = lambda name, inputs, **attributes: main.add_instruction(migraphx.op(name, **attributes), inputs)
+    x = rng.standard_normal((1, 3, 9, 9)).astype(np.float32)
+    y = main.add_parameter("x", migraphx.shape(type="float_type", lens=[1, 3, 9, 9]))
+    for channels, to in ((3, 32), (32, 32)):
+        w = rng.standard_normal((to, channels, 3, 3)).astype(np.float32) / np.sqrt(np.float32(9 * channels))
+        y = op("relu", [op("convolution", [y, main.add_literal(w)], padding=[1, 1], stride=[1, 1], dilation=[1, 1], group=1)])
+    main.add_return([y])
+    exact = program.clone()
+    exact.compile(migraphx.get_target("ref"))
+    want = np.array(exact.run({"x": x})[0])
+    migraphx.quantize_int8(program, migraphx.get_target("gpu"), [{"x": x}])
+    program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = program.explain()
+    assert ": ref (" not in said and said.count("uint8_type, {1, 32, 9, 9}") >= 1, said
+    got = np.array(program.run({"x": x})[0])
+    assert np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2)) < 0.03
