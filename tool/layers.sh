@@ -59,8 +59,7 @@ grep -nE '^ *# *include "targets/cpu/kernel/[a-z0-9_]+/' src/targets/cpu/kernel/
 for room in src/targets/cpu/kernel/*/; do
     case "|$below|" in *"|$(basename "$room")/|"*) ;; *) echo "$room: a room without a place in the order" >> /tmp/layers.$$ ;; esac
 done
-grep -rnE '^ *# *include "' driver python 2>/dev/null | grep -vE '"(migraphx/|[a-z0-9_]+\.(h|inc)")' >> /tmp/layers.$$ || :
-grep -rnE '^ *# *include ["<]' host 2>/dev/null | grep -vE '["<](migraphx/|[a-z0-9_]+\.h[">])' >> /tmp/layers.$$ || :
+grep -rnE '^ *# *include "' driver python host 2>/dev/null | grep -vE '"(migraphx/|[a-z0-9_]+\.(h|inc)")' >> /tmp/layers.$$ || :
 if [ -s /tmp/layers.$$ ]; then
     cat /tmp/layers.$$
     say "these includes point the wrong way"
