@@ -456,7 +456,8 @@ def test_weights_are_held_once(tmp_path, beside):
     onnx.save_model(m, path, save_as_external_data=beside, location="m.data")
     held = int(subprocess.run([sys.executable, "-c", MEMORY, LIBRARY, path], check=True, capture_output=True).stdout)
     size = count * 4 << 20
-    assert size * 0.9 < held < size * (1.2 if beside else 1.6)  # of a model in one piece the host keeps a part
+    # Of a model in one piece the host keeps a part, half of it at most; with a copy it would be twice the size and that.
+    assert size * 0.9 < held < size * (1.2 if beside else 2)
 
 
 def test_sessions_come_and_go():
