@@ -4,7 +4,7 @@
 #ifndef MIGRAPHX_GUARD_HOST_H
 #define MIGRAPHX_GUARD_HOST_H
 
-#include <migraphx/migraphx.h>
+#include <migraphx/extensions.h>
 
 #ifdef __cplusplus
 extern "C" {
