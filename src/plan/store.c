@@ -15,17 +15,6 @@
 #include "plan/join.h"
 #include "plan/shared.h"
 
-void mgx_plan_spread(const struct mgx_plan_machine *machine, int tasks, mgx_plan_task fn,
-                     void *user)
-{
-    if (machine->target->spread) {
-        machine->target->spread(machine, tasks, fn, user);
-        return;
-    }
-    for (int i = 0; i < tasks; i++)
-        fn(user, i, 0);
-}
-
 void mgx_plan_store_init(struct mgx_plan_store *store, const struct mgx_plan_machine *machine,
                          struct mgx_plan_store *parent)
 {
