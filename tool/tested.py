@@ -20,6 +20,7 @@ THROUGH = {
     "convert": "mgx_convert(",
     "dw": "mgx_conv_run(",
     "gates": "mgx_rnn_run(",
+    "linear": "mgx_linear_run(",
     "winograd": "mgx_conv_run(",
 }
 

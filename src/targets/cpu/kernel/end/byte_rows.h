@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of bytes beside vectors of floats: four vectors become four rows of bytes, one vector of them,
-// and back. Kernels and ends of bytes are made of these.
+// Rows of bytes beside vectors of floats: four vectors become four rows of bytes, one vector of
+// them, and back. Kernels and ends of bytes are made of these.
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The end of a product: what becomes of its sums before they leave the L1 cache. It is a list of
-// steps, done one after the other on every value x of a tile, j its column, r the operand's value at
-// its place, the operand a tensor like the result that one step of a list reads.
+// steps, done one after the other on every value x of a tile, j its column, r the operand's value
+// at its place, the operand a tensor like the result that one step of a list reads.
 //
 //     add        x + r
 //     multiply   x * r
@@ -16,13 +16,13 @@
 //     byte       round(x) + zero, as a byte, or what a table has at that byte; ends the list
 //
 // A list without `byte` ends in floats, stored as the result's type. Lists are in the order above
-// with two exceptions: a second add or multiply comes behind the activation instead of before, and a
-// second clamp behind `mix`.
+// with two exceptions: a second add or multiply comes behind the activation instead of before, and
+// a second clamp behind `mix`.
 //
 // Registers do the beginning of a list: a first add, and an activation that is a clamp; kernels of
 // bytes do more of some lists, which `form` names. What is left is done on tiles in memory by
-// mgx_end_tile. Every way gives the same bits; end_body.h is the meaning in code. Costs of a value in
-// L1: some half an instruction for each step but activations and tables.
+// mgx_end_tile. Every way gives the same bits; end_body.h is the meaning in code. Costs of a value
+// in L1: some half an instruction for each step but activations and tables.
 #pragma once
 
 #include <stdbool.h>
@@ -194,9 +194,9 @@ static inline bool mgx_end_reads_bytes(const struct mgx_end *end)
 // The activation; MGX_ACT_NONE without one.
 enum mgx_act mgx_end_act(const struct mgx_end *end);
 
-// An operand of `mix` is added as an unsigned byte times `share`; its zero point is in an offset that
-// is added before, so that no byte is subtracted from, and every kernel does it so: they round alike.
-// Signed bytes are unsigned ones that are this much larger.
+// An operand of `mix` is added as an unsigned byte times `share`; its zero point is in an offset
+// that is added before, so that no byte is subtracted from, and every kernel does it so: they round
+// alike. Signed bytes are unsigned ones that are this much larger.
 static inline int mgx_end_raised(const struct mgx_end_step *mix)
 {
     return mix->mix.is_signed ? 128 : 0;
@@ -230,8 +230,9 @@ void mgx_end_tile(const struct mgx_end *end, int first, int last,
 struct mgx_str;
 void mgx_end_print(const struct mgx_end *end, struct mgx_str *out);
 
-// `count` steps, none of them a block, on rows x cols floats, to floats or, by the last step, bytes.
-// An activation that is none but a clamp comes first. What is in work may be left where the floats are.
+// `count` steps, none of them a block, on rows x cols floats, to floats or, by the last step,
+// bytes. An activation that is none but a clamp comes first. What is in work may be left where the
+// floats are.
 struct mgx_end_rows {
     const float *from;
     int64_t from_row; // floats

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The steps of end.h on four vectors at once, whether they come from memory or from registers: the
-// meaning of an end, for each instruction set. Vectors may be of one row or of several; each has its
-// place.
+// meaning of an end, for each instruction set. Vectors may be of one row or of several; each has
+// its place.
 #pragma once
 
 #include <assert.h>

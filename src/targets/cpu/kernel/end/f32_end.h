@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Ends of tiles in memory, compiled once per instruction set. An activation, and what is done to floats
-// behind it, is a loop over the tile; other steps are done four vectors at a time, of as many rows as
-// they take. Bytes of floats, and no more, have a loop of their own, as all of a large tensor becomes
-// bytes by it. Where the processor rounds floats to bfloat16 itself, results can leave as such.
+// Ends of tiles in memory, compiled once per instruction set. An activation, and what is done to
+// floats behind it, is a loop over the tile; other steps are done four vectors at a time, of as
+// many rows as they take. Bytes of floats, and no more, have a loop of their own, as all of a large
+// tensor becomes bytes by it. Where the processor rounds floats to bfloat16 itself, results can
+// leave as such.
 #include <assert.h>
 
 #include "targets/cpu/kernel/end/end_body.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From the list that tiles end by to what the micro-kernel does in registers. Private to the kernels
-// built on tile.h.
+// From the list that tiles end by to what the micro-kernel does in registers. Private to the
+// kernels built on tile.h.
 #pragma once
 
 #include <math.h>

@@ -331,8 +331,8 @@ static __attribute__((noinline, unused)) void end_half_listed(int count,
     end_steps(args->end.step, args->end.last + 1, at, v);
 }
 
-// Rows of one vector from row `first` on, all in one half: a list that has a way of its own, or step
-// by step.
+// Rows of one vector from row `first` on, all in one half: a list that has a way of its own, or
+// step by step.
 SIMD void end_half(int first, int count, const struct mgx_tile_args *args, const sums *c)
 {
     const enum mgx_end_form form = ending_of(args, COLS);
