@@ -117,102 +117,128 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
     return status;
 }
 
-// Before anything else integers are seen where an exporter wrote them, with their scales beside
-// them; then again, when views and constants have moved out of their way.
-static const struct mgx_pass *const first[] = {&mgx_pass_simplify_qdq, NULL};
-static const struct mgx_pass *const integers[] = {
-    &mgx_pass_simplify_qdq,          &mgx_pass_fold_dequantize,   &mgx_pass_optimize_module,
-    &mgx_pass_dead_code_elimination, &mgx_pass_repeat_dequantize, NULL};
+// --- passes ---
 
-static bool has_quantized(const struct mgx_program *p)
-{
-    for (int m = 0; m < p->module_count; m++)
-        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
-            if (ins->op == &mgx_op_dequantizelinear)
-                return true;
-    return false;
-}
-
-// Order is meaning: normalisations before element-wise chains take their pieces, totals around
-// that, attention after, epilogues when chains are whole, and what feeds a depthwise convolution
-// last.
-static const struct mgx_pass *const pipeline[] = {
-    &mgx_pass_find_activation, &mgx_pass_find_softmax,
-    &mgx_pass_fuse_norm,       &mgx_pass_repeat_totals,
-    &mgx_pass_fuse_pointwise,  &mgx_pass_fuse_totals,
-    &mgx_pass_fuse_attention,  &mgx_pass_fuse_epilogue,
-    &mgx_pass_fuse_expand,     NULL};
-
-// Before folding: what the scales of weights were broadcast from is small.
-static const struct mgx_pass *const pack[] = {&mgx_pass_pack_weights, &mgx_pass_float_products,
-                                              NULL};
-
-// Half and bfloat16 are computed in float but for products of bfloat16 where the machine has an
-// instruction for them: none multiplies halves faster than it converts. What folding made of the
-// weights in 16 bits stays so.
-static const struct mgx_pass *const widen[] = {&mgx_pass_compute_wide, &mgx_pass_rewrite_gelu,
-                                               &mgx_pass_optimize_module,
-                                               &mgx_pass_dead_code_elimination, NULL};
-
-// Where products of bfloat16 stay, what is moved from one to the next moves in 16 bits.
-static const struct mgx_pass *const move[] = {
-    &mgx_pass_narrow_moves,          &mgx_pass_eliminate_common_subexpression,
-    &mgx_pass_propagate_constant,    &mgx_pass_eliminate_convert,
-    &mgx_pass_dead_code_elimination, NULL};
-
-// Quantized models of halves: with scales in float they are those of floats.
 static const struct mgx_pass *const scales[] = {&mgx_pass_compute_wide_early,
                                                 &mgx_pass_propagate_constant, NULL};
+static const struct mgx_pass *const integers[] = {&mgx_pass_simplify_qdq, NULL};
+static const struct mgx_pass *const pack[] = {&mgx_pass_pack_weights, &mgx_pass_float_products,
+                                              NULL};
+static const struct mgx_pass *const integers_again[] = {
+    &mgx_pass_simplify_qdq, &mgx_pass_fold_dequantize, &mgx_pass_optimize_module,
+    &mgx_pass_repeat_dequantize, NULL};
+static const struct mgx_pass *const move[] = {
+    &mgx_pass_narrow_moves, &mgx_pass_eliminate_common_subexpression, &mgx_pass_propagate_constant,
+    &mgx_pass_eliminate_convert, NULL};
+static const struct mgx_pass *const widen[] = {&mgx_pass_compute_wide, &mgx_pass_rewrite_gelu,
+                                               &mgx_pass_optimize_module, NULL};
+static const struct mgx_pass *const fuse[] = {&mgx_pass_find_activation, &mgx_pass_find_softmax,
+                                              &mgx_pass_fuse_norm,       &mgx_pass_repeat_totals,
+                                              &mgx_pass_fuse_pointwise,  &mgx_pass_fuse_totals,
+                                              &mgx_pass_fuse_attention,  &mgx_pass_fuse_epilogue,
+                                              &mgx_pass_fuse_expand,     NULL};
 
-static bool has_type(const struct mgx_program *p, enum mgx_type type)
+// A program's types as it came, and a machine's.
+struct facts {
+    bool quantized, halves, brains; // values that are dequantized, of half, of bfloat16
+    bool multiplies_bf16;
+};
+
+static bool is_quantized(const struct facts *f)
+{
+    return f->quantized;
+}
+
+static bool is_quantized_in_16_bits(const struct facts *f)
+{
+    return f->quantized && (f->halves || f->brains);
+}
+
+static bool keeps_bf16(const struct facts *f)
+{
+    return f->brains && f->multiplies_bf16;
+}
+
+static bool has_16_bits(const struct facts *f)
+{
+    return f->halves || f->brains;
+}
+
+// What is run, in this order, where `when` says so; NULL: always. `shared`: a copy of the program
+// is kept behind it, for plans of other sizes. `early`: kernels of floats are not asked yet.
+//
+// Quantized models of halves with scales in float are those of floats. Integers are seen where an
+// exporter wrote them, with their scales beside them; then again, when views and constants have
+// moved out of their way. Weights are packed before folding: what their scales were broadcast from
+// is small. Where products of bfloat16 stay, what is moved from one to the next moves in 16 bits.
+// Half and bfloat16 are computed in float but for products of bfloat16 where the machine has an
+// instruction for them: none multiplies halves faster than it converts. Normalisations are fused
+// before element-wise chains take their pieces, totals around that, attention after, epilogues when
+// chains are whole, and what feeds a depthwise convolution last.
+static const struct stage {
+    const struct mgx_pass *const *passes;
+    bool (*when)(const struct facts *f);
+    bool early, shared;
+} stages[] = {
+    {scales, is_quantized_in_16_bits, .early = true},
+    {integers, is_quantized},
+    {pack, NULL},
+    {mgx_pipeline_simplify, NULL, .shared = true},
+    {integers_again, is_quantized},
+    {move, keeps_bf16},
+    {widen, has_16_bits},
+    {fuse, NULL},
+};
+
+static void look_at(const struct mgx_program *p, struct facts *f)
 {
     for (int m = 0; m < p->module_count; m++)
-        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
-            if (ins->shape.type == type)
-                return true;
-    return false;
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next) {
+            f->quantized |= ins->op == &mgx_op_dequantizelinear;
+            f->halves |= ins->shape.type == MGX_HALF;
+            f->brains |= ins->shape.type == MGX_BF16;
+        }
+}
+
+static enum mgx_status run_stages(struct mgx_program *p, const struct mgx_pass_options *pass,
+                                  const struct mgx_compile_options *options, struct facts *f,
+                                  struct mgx_diag *diag)
+{
+    const bool quantized = f->quantized;
+    for (int i = 0; i < MGX_COUNT(stages); i++) {
+        const struct stage *s = &stages[i];
+        struct mgx_pass_options own = *pass;
+        if (s->early)
+            own.floats_pay = NULL;
+        if (!s->when || s->when(f))
+            TRY(mgx_run_passes(p, s->passes, &own, diag));
+        if (s->shared && options->simplified)
+            TRY(mgx_program_clone(options->simplified, p, diag));
+        f->halves = f->brains = false; // types change, and integers stay what they were
+        look_at(p, f);
+        f->quantized = quantized;
+    }
+    return MGX_OK;
 }
 
 static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_machine *machine,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)
 {
+    const mgx_isa isa = cpu_machine(machine)->isa;
+    struct cpu_floats floats = {
+        .isa = isa, .threads = machine->threads, .fast_math = options->fast_math};
+    struct facts facts = {.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, isa) != NULL};
     struct mgx_pass_options pass = options->pass;
     struct mgx_plan_folder *folder = mgx_plan_folder_create(p, machine, &pass);
     if (!folder)
         return mgx_fail_memory(diag);
-    const bool narrow = has_quantized(p),
-               multiplies = mgx_gemm_kernel(MGX_KERNEL_BF16, cpu_machine(machine)->isa) != NULL;
-    enum mgx_status status = MGX_OK;
-    if (narrow && (has_type(p, MGX_HALF) || has_type(p, MGX_BF16))) {
-        struct mgx_pass_options early = pass;
-        early.multiplies_bf16 = multiplies;
-        status = mgx_run_passes(p, scales, &early, diag);
-    }
-    if (status == MGX_OK && narrow)
-        status = mgx_run_passes(p, first, &pass, diag);
-    if (status == MGX_OK)
-        status = mgx_run_passes(p, pack, &pass, diag);
-    if (status == MGX_OK)
-        status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
-    if (status == MGX_OK && options->simplified)
-        status = mgx_program_clone(options->simplified, p, diag);
-    if (status == MGX_OK && narrow)
-        status = mgx_run_passes(p, integers, &pass, diag);
-    pass.multiplies_bf16 = multiplies;
-    struct cpu_floats floats = {.isa = cpu_machine(machine)->isa,
-                                .threads = machine->threads,
-                                .fast_math = options->fast_math};
+    pass.multiplies_bf16 = facts.multiplies_bf16;
     pass.floats_pay = cpu_floats_pay;
     pass.floats_user = &floats;
-    const bool brain = has_type(p, MGX_BF16);
-    if (status == MGX_OK && brain && pass.multiplies_bf16)
-        status = mgx_run_passes(p, move, &pass, diag);
-    if (status == MGX_OK && (brain || has_type(p, MGX_HALF)))
-        status = mgx_run_passes(p, widen, &pass, diag);
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();
     pass.near_bytes = mgx_cpu_l2();
-    if (status == MGX_OK)
-        status = mgx_run_passes(p, pipeline, &pass, diag);
+    look_at(p, &facts);
+    const enum mgx_status status = run_stages(p, &pass, options, &facts, diag);
     mgx_plan_folder_destroy(folder);
     return status;
 }
