@@ -15,7 +15,7 @@ import sys
 HARD_FUNCTION, HARD_FILE, P95_FUNCTION = 100, 1000, 50
 # Device code that was longer when this began to look at it: the lines that a function of the file may have. These may only
 # become fewer.
-LONGER = {"src/targets/gpu/kernel/cache_attention.gpu": 160, "src/targets/gpu/kernel/few_units.gpu": 200,
+LONGER = {"src/targets/gpu/kernel/cache_attention.gpu": 160, "src/targets/gpu/kernel/few_units.gpu": 140,
           "src/targets/gpu/kernel/rnn_cluster.gpu": 130}
 OPEN = re.compile(r"^\{")
 ASSERT = re.compile(r"\b(?:static_)?assert\(")
