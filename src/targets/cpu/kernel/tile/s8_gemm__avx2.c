@@ -14,12 +14,7 @@ enum { ROWS = 6, HALF = 3, NV = 2 };
 
 #include "targets/cpu/kernel/tile/tile_body.h"
 
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-TILE(5)
-TILE(6)
+TILES_6
 
 #include "targets/cpu/kernel/tile/s8_strip.h"
 
@@ -31,13 +26,6 @@ const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2 = {
     .group = 2,
     .integer = true,
     .starts = true,
-    .rows = ROWS,
-    .half = HALF,
-    .cols = NV * VL,
-    .vector = VL,
-    .wide = {NULL, wide_1, wide_2, wide_3, wide_4, wide_5, wide_6},
-    .narrow = {NULL, narrow_1, narrow_2, narrow_3, narrow_4, narrow_5, narrow_6},
     .strip = strip,
-    OF_FEW,
-    .pack_transposed = pack_transposed,
+    OF_TILES_6,
 };

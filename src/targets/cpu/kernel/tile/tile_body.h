@@ -657,7 +657,21 @@ static void dot(const struct mgx_tile_args *args, int rows)
     TILE(13)                                                                                       \
     TILE(14)
 
+#define TILES_6                                                                                    \
+    TILE(1)                                                                                        \
+    TILE(2)                                                                                        \
+    TILE(3)                                                                                        \
+    TILE(4)                                                                                        \
+    TILE(5)                                                                                        \
+    TILE(6)
+
 // What a kernel of them is but for its types.
+#define OF_TILES_6                                                                                 \
+    .rows = ROWS, .half = HALF, .cols = NV * VL, .vector = VL,                                     \
+    .wide = {NULL, wide_1, wide_2, wide_3, wide_4, wide_5, wide_6},                                \
+    .narrow = {NULL, narrow_1, narrow_2, narrow_3, narrow_4, narrow_5, narrow_6}, OF_FEW,          \
+    .pack_transposed = pack_transposed
+
 #define OF_TILES_14                                                                                \
     .rows = ROWS, .half = HALF, .cols = NV * VL, .vector = VL,                                     \
     .wide = {NULL,   wide_1, wide_2,  wide_3,  wide_4,  wide_5,  wide_6, wide_7,                   \
