@@ -125,24 +125,18 @@ static void put_bytes(const uint8_t *x, double zero, double scale, uint16_t *to,
 }
 
 // The same of few bits into a row that is contiguous: a block has sixteen values at most, which are
-// looked up, `per` of them in a byte.
-static inline void look_up_16(int bits, const uint8_t *x, const uint16_t *value, uint16_t *to,
-                              int64_t count)
-{
-    const int per = 8 / bits, mask = (1 << bits) - 1;
-    for (int64_t i = 0; i < count; i += per)
-        for (int e = 0; e < per && i + e < count; e++)
-            to[i + e] = value[x[i / per] >> (e * bits) & mask];
-}
-
-static inline void look_up_32(int bits, const uint8_t *x, const uint32_t *value, uint32_t *to,
-                              int64_t count)
-{
-    const int per = 8 / bits, mask = (1 << bits) - 1;
-    for (int64_t i = 0; i < count; i += per)
-        for (int e = 0; e < per && i + e < count; e++)
-            to[i + e] = value[x[i / per] >> (e * bits) & mask];
-}
+// looked up, some of them in a byte.
+#define LOOK_UP(name, type, bits)                                                                  \
+    static void name(const uint8_t *x, const type *value, type *to, int64_t count)                 \
+    {                                                                                              \
+        for (int64_t i = 0; i < count; i += 8 / (bits))                                            \
+            for (int e = 0; e < 8 / (bits) && i + e < count; e++)                                  \
+                to[i + e] = value[x[i * (bits) / 8] >> (e * (bits)) & ((1 << (bits)) - 1)];        \
+    }
+LOOK_UP(fours_of_16, uint16_t, 4)
+LOOK_UP(twos_of_16, uint16_t, 2)
+LOOK_UP(fours_of_32, uint32_t, 4)
+LOOK_UP(twos_of_32, uint32_t, 2)
 
 static void put_few(int bits, const uint8_t *x, double zero, double scale,
                     const struct mgx_tensor *y, int64_t to, int64_t count)
@@ -159,14 +153,10 @@ static void put_few(int bits, const uint8_t *x, double zero, double scale,
         for (int q = 0; q < 1 << bits; q++)
             mgx_store_double(y->shape.type, floats ? (void *)wide : (void *)narrow, q,
                              ((double)q - zero) * scale);
-    if (floats && bits == 4)
-        look_up_32(4, x, wide, (uint32_t *)y->data + to, count);
-    else if (floats)
-        look_up_32(2, x, wide, (uint32_t *)y->data + to, count);
-    else if (bits == 4)
-        look_up_16(4, x, narrow, (uint16_t *)y->data + to, count);
+    if (floats)
+        (bits == 4 ? fours_of_32 : twos_of_32)(x, wide, (uint32_t *)y->data + to, count);
     else
-        look_up_16(2, x, narrow, (uint16_t *)y->data + to, count);
+        (bits == 4 ? fours_of_16 : twos_of_16)(x, narrow, (uint16_t *)y->data + to, count);
 }
 
 // How the numbers lie decides: those of weights lie so.

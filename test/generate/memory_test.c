@@ -3,12 +3,12 @@
 // is bounded (plan/choice.h), and for nothing else: a decoder of each kind writes a thousand tokens, or as
 // many as the argument --tokens says, and prints what the process has.
 #include <malloc.h>
-#include <unistd.h>
 
 #include "check.h"
 #include "generate/decoders.h"
 #include "plan/choice.h"
 #include "targets/sizes.h"
+#include "test_resident.h"
 
 // What is left may differ by so much between the first part of a text and its end, and by so much more
 // for each token: lists that double; and what the process has, which is pages with holes.
@@ -21,17 +21,6 @@ static const bool sanitized = true;
 #else
 static const bool sanitized = false;
 #endif
-
-static double resident(void)
-{
-    size_t pages = 0, ignored;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (f && fscanf(f, "%zu %zu", &ignored, &pages) != 2)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
 
 static double heap(void)
 {
@@ -56,7 +45,7 @@ static struct use use_of(struct mgx_generator *g, int64_t size)
     struct mgx_generator_statistics done;
     mgx_generator_statistics_of(g, &done);
     const double counted = plans + done.state_bytes + 8 * (double)size;
-    return (struct use){heap() - counted, resident() - counted, plans};
+    return (struct use){heap() - counted, (double)resident() - counted, plans};
 }
 
 static void check_flat(const char *name, const struct use *first, const struct use *last)
@@ -89,7 +78,7 @@ static void write_text(const char *body, const char *name)
         last = use_of(g, i);
         first = i == tokens / PARTS ? last : first;
         printf("%s: %lld tokens, %.0f KiB of plans, %.0f KiB beside, %.0f KiB resident\n", name,
-               (long long)i, last.plans / 1024, last.heap / 1024, resident() / 1024);
+               (long long)i, last.plans / 1024, last.heap / 1024, (double)resident() / 1024);
     }
     if (!sanitized) // which keeps what is freed
         check_flat(name, &first, &last);

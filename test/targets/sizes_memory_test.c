@@ -5,12 +5,12 @@
 // the memory they take.
 #include <malloc.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include "check.h"
 #include "op/op.h"
 #include "plan/rows.h"
 #include "targets/target.h"
+#include "test_resident.h"
 
 // Which values are above 0 is known in the run alone; with 24 values a row what is found of them is
 // cut from slabs from 600 rows on.
@@ -25,17 +25,6 @@ static const char text[] = "module: \"main\"\n"
 
 enum { SIZES = 700, ROUNDS = 2, WIDTH = 24 };
 static const size_t limit = 24 << 20, beside = 48 << 20;
-
-static size_t resident(void)
-{
-    size_t pages = 0, ignored;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (f && fscanf(f, "%zu %zu", &ignored, &pages) != 2)
-        pages = 0;
-    if (f)
-        fclose(f);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static struct mgx_program *compile(void)
 {

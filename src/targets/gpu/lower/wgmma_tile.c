@@ -20,6 +20,15 @@
 // holds fits those of 16 bits.
 #include "targets/gpu/lower/wgmma.h"
 
+// 16 bits and bytes differ in a block's latencies and in how many rows by columns of one the units
+// take.
+#define LIKE_16_BITS(one, two, four, rate)                                                         \
+    {                                                                                              \
+        .start = 1.114, .latency = {one, two, four}, .units = 1.0 / rate, .cache = 1.0 / 82300,    \
+        .leave = 1.0 / 26900, .wave = 1.25, .starved = 0.132, .split = 2.03, .value = 1.0 / 1896,  \
+        .whole = 0.46                                                                              \
+    }
+
 static const struct cost {
     double start;        // launch, first loads
     double latency[3];   // of a block where a stage has 1, 2, 4 of them
@@ -34,19 +43,7 @@ static const struct cost {
     double split, value; // of a cluster that adds up, and of one sum from another block
     double whole;        // how much of a last wave counts as a whole one
 } costs[] = {
-    [GPU_WGMMA_NARROW] = {1.114,
-                          {0.057, 0.058, 0.065},
-                          0,
-                          0,
-                          1.0 / 31720,
-                          0,
-                          1.0 / 82300,
-                          1.0 / 26900,
-                          1.25,
-                          0.132,
-                          2.03,
-                          1.0 / 1896,
-                          0.46},
+    [GPU_WGMMA_NARROW] = LIKE_16_BITS(0.057, 0.058, 0.065, 31720),
     [GPU_WGMMA_TF32] = {1.22,
                         {0.121, 0.208, 0.213},
                         0,
@@ -73,33 +70,10 @@ static const struct cost {
                          0.75,
                          1.0 / 1107,
                          0.33},
-    // As 16 bits, block by block: the units take bytes twice as fast, and there are half as many blocks.
-    [GPU_WGMMA_BYTES] = {1.114,
-                         {0.057, 0.058, 0.065},
-                         0,
-                         0,
-                         1.0 / 31720,
-                         0,
-                         1.0 / 82300,
-                         1.0 / 26900,
-                         1.25,
-                         0.132,
-                         2.03,
-                         1.0 / 1896,
-                         0.46},
-    [GPU_WGMMA_BYTES_64] = {1.114,
-                            {0.045, 0.045, 0.05},
-                            0,
-                            0,
-                            1.0 / 63440,
-                            0,
-                            1.0 / 82300,
-                            1.0 / 26900,
-                            1.25,
-                            0.132,
-                            2.03,
-                            1.0 / 1896,
-                            0.46},
+    // The units take bytes twice as fast, and a block has twice as many: those of 128 bytes cost what
+    // 16 bits do. What is said of 64 bytes is reckoned from that, not fitted.
+    [GPU_WGMMA_BYTES] = LIKE_16_BITS(0.057, 0.058, 0.065, 31720),
+    [GPU_WGMMA_BYTES_64] = LIKE_16_BITS(0.045, 0.045, 0.05, 63440),
 };
 
 // Where blocks stay, as factors of the above but for the last one.
