@@ -53,7 +53,8 @@ static migraphx_status set_options(migraphx_compile_options_t c, const struct op
     if (status == migraphx_status_success)
         status = migraphx_compile_options_set_threads(c, o->threads);
     if (status == migraphx_status_success) // no run ever waits for a plan
-        status = migraphx_compile_options_set_specialise(c, migraphx_specialise_background);
+        status = migraphx_compile_options_set_specialise(
+            c, o->specialise ? migraphx_specialise_background : migraphx_specialise_never);
     if (status == migraphx_status_success && *o->isa)
         status = migraphx_compile_options_set_isa(c, o->isa);
     if (status == migraphx_status_success && *o->tuning_cache)

@@ -26,6 +26,7 @@ static const struct row rows[] = {
     {"bf16_enable", FLAG, AT(bf16), NULL},
     {"exhaustive_tune", FLAG, AT(exhaustive_tune), NULL},
     {"fast_math", FLAG, AT(fast_math), NULL},
+    {"specialise", FLAG, AT(specialise), NULL},
     {"threads", SIZE, AT(threads), NULL},
     {"mem_limit", SIZE, AT(mem_limit), NULL},
     {"isa", TEXT, AT(isa), NULL},
@@ -170,7 +171,7 @@ OrtStatus *options_read(struct options *out, const struct host *h, const OrtLogg
 {
     OrtKeyValuePairs *entries = NULL;
     char prefix[128] = "";
-    *out = (struct options){.fast_math = true};
+    *out = (struct options){.fast_math = true, .specialise = true};
     snprintf(prefix, sizeof prefix, "ep.%s.", provider);
     for (char *c = prefix; *c; c++)
         *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);

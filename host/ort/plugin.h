@@ -86,7 +86,7 @@ struct factory {
 };
 
 struct options {
-    bool fp16, bf16, exhaustive_tune, fast_math;
+    bool fp16, bf16, exhaustive_tune, fast_math, specialise;
     size_t threads, mem_limit;
     char isa[32], device[32], tuning_cache[512];
     // Of the host's own, "ep.context_...": whether compiled programs are kept, and where.

@@ -300,6 +300,22 @@ def test_as_amds_provider():
         ort.unregister_execution_provider_library("AMDGPUExecutionProvider")
 
 
+def test_without_plans_for_sizes_every_run_gives_the_same_bits():
+    nodes, init, x = [], {}, "x"
+    for i in range(3):
+        init[f"w{i}"], init[f"g{i}"] = array(96, 96), array(96)
+        nodes += [helper.make_node("LayerNormalization", [x, f"g{i}"], [f"n{i}"]), helper.make_node("MatMul", [f"n{i}", f"w{i}"], [f"m{i}"]),
+                  helper.make_node("Softmax", [f"m{i}"], [f"s{i}"]), helper.make_node("Add", [f"s{i}", x], [f"y{i}"])]
+        x = f"y{i}"
+    model = model_of(nodes, [("x", F, ["N", 96])], [(x, F, ["N", 96])], init)
+    s = session(model, {"specialise": "0", "threads": "1"})
+    for n in (7, 61):
+        feed = {"x": array(n, 96)}
+        first = s.run(None, feed)[0]
+        for _ in range(40):
+            assert np.array_equal(s.run(None, feed)[0], first)
+
+
 def test_options_in_both_spellings():
     options = {"migraphx_fp16_enable": "0", "exhaustive_tune": "False", "threads": "1", "device_id": "0",
                "migraphx_mem_limit": "18446744073709551615", "migraphx_arena_extend_strategy": "kNextPowerOfTwo"}
