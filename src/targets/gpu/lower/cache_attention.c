@@ -40,7 +40,7 @@ static size_t shared_of(const struct mgx_ins *ins, const struct division *d)
            (size_t)d->rows * (size + (size_t)d->keys + 3) * sizeof(float);
 }
 
-enum { LEAST_PARTS = 4, MOST_PARTS = 32 };
+enum { LEAST_PARTS = 4, MOST_PARTS = 32, MOST_BLOCKS = 65535 };
 
 // As many keys at a time as fit into what every kernel may declare; false: not even a few do.
 static bool divide_plain(struct division *d, const struct gpu_device *device,
@@ -89,7 +89,7 @@ static bool divide_units(struct division *d, const struct gpu_device *device,
     if (d->blocks == 1 && d->parts < LEAST_PARTS && heads < 4 * units)
         d->parts = LEAST_PARTS;
     d->shared = 2 * (size_t)(16 * d->w_rows * (size + 8) + 2 * d->keys * (size + width + 16));
-    return d->blocks * d->parts <= INT32_MAX && d->shared <= device->properties.shared_bytes;
+    return d->blocks * d->parts <= MOST_BLOCKS && d->shared <= device->properties.shared_bytes;
 }
 
 static bool divide(struct division *d, const struct gpu_device *device, const struct mgx_ins *ins)
@@ -282,8 +282,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     c->flops = 2.0 * (double)rows * (double)g->keys * (double)(c->in[Q].lens[3] + c->out->lens[3]);
     g->last = gpu_launch_for(mgx_shape_elements(c->out));
     g->last.dependent = gpu_machine(c->machine)->device->properties.features & GPU_DEPENDENT;
-    const struct gpu_launch how = {.grid = {(unsigned)(d.parts * d.blocks),
-                                            (unsigned)c->in[K].lens[1], (unsigned)c->in[Q].lens[0]},
+    const unsigned heads = (unsigned)c->in[K].lens[1], blocks = (unsigned)(d.parts * d.blocks);
+    const struct gpu_launch how = {.grid = {g->direct ? heads : blocks, g->direct ? blocks : heads,
+                                            (unsigned)c->in[Q].lens[0]},
                                    .block = {(unsigned)d.threads, 1, 1},
                                    .shared = d.shared};
     return gpu_take_call(c, &g->call, &text, &how, NULL, c->in_count);
