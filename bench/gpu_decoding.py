@@ -8,7 +8,7 @@
 Writes each model as exporters do (GroupQueryAttention over caches with room, gates, normalisations without a mean; half, or MatMulNBits
 with blocks of 32) with random weights into --folder. Ours: sizes fixed, everything in the card's memory, past and present one address,
 run_async on PyTorch's stream. PyTorch: the same weights in half, a static cache, torch.compile with graphs; for prompts its own attention
-for causal texts and scores of the last token alone, where ours are those of every token, as the file says.
+for causal texts. Both give the scores of a prompt's last token alone, which is what its first answer needs; --every: ours those of all.
 
 Results are compared first, relative RMS of the scores. Then both take turns, a group of runs each; a figure is the median of the groups.
 The floor is the weights' bytes at the pace of a copy of 1 GiB within the card, measured beside.
@@ -36,8 +36,8 @@ PLACES, EPSILON, CARD = 8192, 1e-5, "cuda"
 class Model:
     """The file, and the same weights for PyTorch in `w`."""
 
-    def __init__(self, name, bits, folder):
-        self.__dict__.update(MODELS[name], name=name, bits=bits)
+    def __init__(self, name, bits, folder, every=False):
+        self.__dict__.update(MODELS[name], name=name, bits=bits, every=every)
         self.size = self.width // self.heads
         self.w, self.nodes, self.literals = {}, [], []
         self.path, self.data = os.path.join(folder, f"{name}_{bits}.onnx"), f"{name}_{bits}.bin"
@@ -112,11 +112,16 @@ class Model:
         x = "x"
         for i in range(self.layers):
             x = self.layer(i, x)
+        if not self.every:  # the last token's scores alone, as PyTorch is asked for here and generators need
+            for name, v in (("last", -1), ("end", 2 ** 62), ("axis", 1)):
+                self.put(name, torch.tensor([v]))
+            self.node("Slice", [x, "last", "end", "axis"], ["row"])
+            x = "row"
         self.node("Identity", [self.linear(x, "head", self.width, self.words)], ["logits"])
         self.caches = [f"{k}{i}" for i in range(self.layers) for k in "kv"]
         ins = [value("ids", INT64, ["B", "T"]), value("lengths", INT32, ["B"]), value("total", INT32, [])]
         ins += [value("past_" + c, HALF, cache) for c in self.caches]
-        outs = [value("logits", HALF, ["B", "T", self.words])] + [value("present_" + c, HALF, cache) for c in self.caches]
+        outs = [value("logits", HALF, ["B", "T" if self.every else 1, self.words])] + [value("present_" + c, HALF, cache) for c in self.caches]
         return helper.make_graph(self.nodes, self.name, ins, outs, self.literals)
 
 
@@ -137,7 +142,7 @@ class Ours:
         self.compile = time.perf_counter() - start
         self.host = sum(" ref " in line or "(reference)" in line for line in self.p.explain().splitlines())
         caches, self.keep = card_caches(m, batch, room), []
-        self.logits = torch.zeros(batch, tokens, m.words, device=CARD).half()
+        self.logits = torch.zeros(batch, tokens if m.every else 1, m.words, device=CARD).half()
         given = {"ids": ids, "lengths": torch.full((batch,), done + tokens - 1, dtype=torch.int32, device=CARD),
                  "total": torch.tensor(done + tokens, dtype=torch.int32, device=CARD), **{"past_" + c: t for c, t in caches.items()}}
         results = [self.logits] + [caches[c] for c in m.caches]
@@ -264,6 +269,7 @@ def main():
     parser.add_argument("--prompts", nargs="*", type=int, default=[128, 1024])
     parser.add_argument("--texts", nargs="+", type=int, default=[1])
     parser.add_argument("--alone", action="store_true", help="without PyTorch, and without comparing")
+    parser.add_argument("--every", action="store_true", help="scores of every token of a prompt from ours, not of the last alone")
     parser.add_argument("--eager", action="store_true", help="PyTorch says what is right, and is not timed")
     parser.add_argument("--folder", default="build/decoders")
     parser.add_argument("--json")
@@ -274,7 +280,7 @@ def main():
     print(f"{card}: a copy moves {args.pace / 1e12:.2f} TB/s", flush=True)
     for name in args.model:
         for bits in args.bits:
-            m = Model(name, bits, args.folder)
+            m = Model(name, bits, args.folder, args.every)
             print(f"{name}, {bits} bits: {m.bytes / 1e9:.2f} GB a token, {m.bytes / args.pace * 1e3:.3f} ms", flush=True)
             for tokens, done, texts in [*((1, d, t) for d in args.done for t in args.texts), *((p, 0, 1) for p in args.prompts)]:
                 rows.append({"card": card, "pace": args.pace, **measure(m, tokens, done, texts, args)})

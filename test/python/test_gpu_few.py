@@ -246,5 +246,7 @@ def test_dequantized(case):
     program.compile(migraphx.get_target("gpu"))
     got = np.array(program.run({"x": x})[0]).astype(np.float64)
     error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
-    assert "weights of %d bits" % (8 if "8" in type_ else 4) in program.explain(), program.explain()
+    bits = 8 if "8" in type_ else 4
+    if bits * (block or depth) % 8 == 0:  # a block of 4 bits that ends within a byte is made half
+        assert f"weights of {bits} bits" in program.explain(), program.explain()
     assert error < LIMIT[kind], f"{kind} {type_} {rows} x {depth} x {columns}, blocks of {block}: relative error {error:.2e}"

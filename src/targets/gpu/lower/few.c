@@ -235,7 +235,7 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gpu_fe
     if (f->w.blocks)
         mgx_str_printf(&text, "weights of %d bits, ", f->w.bits);
     if (f->w.units)
-        mgx_str_printf(&text, "matrix units, %d parts%s", f->parts, f->slots ? ", a ring" : "");
+        mgx_str_printf(&text, "matrix units, %d parts", f->parts);
     else
         mgx_str_put(&text, "a warp for a few columns");
     mgx_str_put(&text, f->p.tail ? ", element-wise tail" : "");

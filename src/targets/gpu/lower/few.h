@@ -38,8 +38,6 @@ struct gpu_few {
     // How matrix units share the work (kernel/few_units.gpu); of others `grid` alone:
     int parts, side, loads, pieces, ahead, flush, grid;
     bool held;
-    int slots;         // RING: so many units of weights wait in shared memory; 0: in registers
-    size_t slot_bytes; // of one
 };
 
 struct gpu_few_call {     // state of a step

@@ -9,7 +9,7 @@
 //     w      groups of 8 columns x steps x lane 4 g + t x 16 bytes: column g, spans of 32 deep, of which
 //            a lane has 8 numbers as 4 pairs, 16 bits apart: 8 t + 2 p and the next one. Scales of 16:
 //            pairs 0 and 2 are of the first 16, 1 and 3 of the others: 4 t + p and 16 + 4 t + p - 1
-//     scale  groups x steps x t x blocks of the step x columns 2 t and 2 t + 1
+//     scale  groups x steps x g x blocks of the step
 //     zero   groups x steps x g x blocks of the step, filled up to 4 bytes
 #include <assert.h>
 #include <string.h>
@@ -171,12 +171,10 @@ static void pack_scales(const struct gpu_few_weights *w, int64_t place, int64_t 
 {
     const enum mgx_type type = w->source[GPU_FEW_SCALE]->shape.type;
     const int64_t count = blocks_of_step(w);
-    for (int t = 0; t < 4; t++)
+    for (int g = 0; g < GROUP; g++)
         for (int64_t b = 0; b < count; b++)
-            for (int i = 0; i < 2; i++)
-                mgx_store_double(
-                    type, to, ((place * 4 + t) * count + b) * 2 + i,
-                    part_at(w, GPU_FEW_SCALE, column + 2 * t + i, first + b * gpu_few_scaled(w)));
+            mgx_store_double(type, to, (place * GROUP + g) * count + b,
+                             part_at(w, GPU_FEW_SCALE, column + g, first + b * gpu_few_scaled(w)));
 }
 
 static void pack_zeros(const struct gpu_few_weights *w, int64_t place, int64_t column,

@@ -14,55 +14,34 @@ static int span_count(const struct gpu_few *f) // 32 deep each, of a step
     return f->w.bits == 16 ? 1 : 16 / f->w.bits;
 }
 
-// As many warps as there are steps share the depth, and each asks for the weights of whole units ahead,
-// or, where a unit is long, for a piece of one. What is asked for ahead and what is kept of x shall not
-// fill the registers.
-static void divide_depth(struct gpu_few *f)
+// So many warps share the depth, each some steps of it, in pieces of at most `most`.
+static void divide_steps(struct gpu_few *f, int64_t steps, int warps, int64_t most)
 {
-    enum { AHEAD = 8, AHEAD_NARROW = 4, KEPT = 48 };
-    const int most = f->w.blocks ? AHEAD_NARROW : AHEAD;
-    const int64_t steps = mgx_ceil_div(f->w.k, 32 * span_count(f));
-    f->parts = (int)mgx_min_i64(WARPS, steps);
+    f->parts = (int)mgx_min_i64(warps, steps);
     f->side = WARPS / f->parts;
     const int64_t loads = mgx_ceil_div(steps, f->parts);
     f->pieces = (int)mgx_ceil_div(loads, most);
     f->loads = (int)mgx_ceil_div(loads, f->pieces);
-    f->ahead = f->pieces == 1 ? most / f->loads : 1;
-    const int64_t kept =
-        (int64_t)f->loads * f->pieces * span_count(f) * (f->rows > GPU_FEW_ROWS / 2 ? 8 : 4);
-    f->held = kept <= KEPT;
+    f->ahead = f->pieces == 1 ? (int)most / f->loads : 1;
 }
 
-// Bytes of packed weights to a step of 8 columns.
-static size_t step_bytes(const struct gpu_few *f)
+// All warps share the depth, or half of them, where the steps come out so much more evenly. Each asks for
+// the weights of whole pairs of units ahead, or, where they are long, for a piece of a pair. What is asked
+// for ahead and what is kept of x shall not fill the registers; of 4 bits and fewer less ahead is faster,
+// measured on an H200.
+static void divide_depth(struct gpu_few *f)
 {
-    const int64_t groups =
-        mgx_ceil_div(f->w.n + f->second, 8); // of both products that lie together
-    const int64_t steps = groups * mgx_ceil_div(f->w.k, 32 * span_count(f));
-    size_t all = 0;
-    for (int part = 0; part < GPU_FEW_PARTS; part++)
-        all += f->w.bytes[part];
-    return all / (size_t)steps;
-}
-
-// Whole units in shared memory, which Hopper's copies bring: twice what registers have room for. That
-// pays for bytes whose units are long, and where there are some to a block; of fewer bits instructions
-// are the limit, and the ring's own come on top.
-static void divide_ring(struct gpu_few *f, const struct gpu_device *device)
-{
-    enum { HOPPER = 90, LEAST_LOADS = 3, LEAST_UNITS = 8, LEAST_SLOTS = 3, ROOM = 160 << 10 };
+    enum { AHEAD = 4, AHEAD_NARROW = 2, KEPT = 64, KEPT_TWICE = 48 };
+    const int64_t most = f->w.bits < 8 ? AHEAD_NARROW : AHEAD;
     const int64_t steps = mgx_ceil_div(f->w.k, 32 * span_count(f));
-    const int64_t loads = mgx_ceil_div(steps, f->parts);
-    const int64_t units = mgx_ceil_div(mgx_ceil_div(f->w.n, 8), f->grid) * (f->gated ? 2 : 1);
-    const size_t slot = (size_t)steps * step_bytes(f);
-    f->slots = 0;
-    if (!f->w.blocks || f->w.bits != 8 || f->side > 1 || device->properties.version < HOPPER ||
-        !f->held || loads < LEAST_LOADS || units < LEAST_UNITS || slot * LEAST_SLOTS > ROOM)
-        return;
-    f->loads = (int)loads;
-    f->pieces = f->ahead = 1;
-    f->slots = (int)(ROOM / slot);
-    f->slot_bytes = slot;
+    divide_steps(f, steps, WARPS / 2, most);
+    const int64_t half = (int64_t)f->parts * f->loads * f->pieces;
+    divide_steps(f, steps, WARPS, most);
+    if (10 * half < 9 * (int64_t)f->parts * f->loads * f->pieces)
+        divide_steps(f, steps, WARPS / 2, most);
+    const bool spread = f->rows == 1 && f->w.bits < 16; // a lane has one span of a step
+    const int64_t spans = (int64_t)f->loads * f->pieces * (spread ? 1 : span_count(f));
+    f->held = f->rows > GPU_FEW_ROWS / 2 ? 8 * spans <= KEPT_TWICE : 4 * spans <= KEPT;
 }
 
 static void divide_units(struct gpu_few *f, const struct gpu_device *device)
@@ -73,8 +52,9 @@ static void divide_units(struct gpu_few *f, const struct gpu_device *device)
     f->grid = (int)mgx_min_i64(device->properties.units, sides);
     const int64_t products = f->gated ? 2 : 1, rounds = mgx_ceil_div(sides, f->grid);
     const int64_t each = products * f->side * f->rows * 8 * (f->parts + 1) * (int64_t)sizeof(float);
-    f->flush = (int)(products * mgx_min_i64(rounds, mgx_max_i64(1, SHARED / each)));
-    divide_ring(f, device);
+    const int64_t fit = mgx_max_i64(1, SHARED / each);
+    const int64_t whole = f->gated ? fit : mgx_max_i64(2, fit / 2 * 2); // pairs are not torn
+    f->flush = (int)(products * mgx_min_i64(rounds, whole));
 }
 
 static int plain_columns(const struct gpu_few *f) // of a warp
@@ -94,8 +74,7 @@ struct gpu_launch gpu_few_launch(const struct gpu_few *f)
 {
     const int warps = f->w.units ? f->parts * f->side : PLAIN_WARPS;
     return (struct gpu_launch){.grid = {(unsigned)f->grid, 1, 1},
-                               .block = {(unsigned)warps * 32, 1, 1},
-                               .shared = f->w.units ? (size_t)f->slots * f->slot_bytes : 0};
+                               .block = {(unsigned)warps * 32, 1, 1}};
 }
 
 // --- text ---
@@ -136,12 +115,9 @@ static void emit_units(struct mgx_str *out, const struct gpu_few *f)
                    "#define PARTS %d\n#define SIDE %d\n#define LOADS %d\n#define PIECES %d\n"
                    "#define AHEAD %d\n#define FLUSH %d\n#define GRID %d\n#define X_HELD %d\n"
                    "#define BF16 %d\n#define SCALED %" PRId64 "\n#define SCALE_FLOAT %d\n"
-                   "#define SCALE_BF16 %d\n#define RING %d\n#define STAGES %d\n",
+                   "#define SCALE_BF16 %d\n",
                    f->parts, f->side, f->loads, f->pieces, f->ahead, f->flush, f->grid, f->held,
-                   f->type == MGX_BF16, gpu_few_scaled(w), scale == MGX_FLOAT, scale == MGX_BF16,
-                   f->slots > 0, f->slots);
-    if (f->slots)
-        mgx_str_put(out, gpu_text_ring);
+                   f->type == MGX_BF16, gpu_few_scaled(w), scale == MGX_FLOAT, scale == MGX_BF16);
     mgx_str_put(out, gpu_text_few_units);
 }
 
