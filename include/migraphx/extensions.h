@@ -350,7 +350,7 @@ migraphx_file_options_set_portable(migraphx_file_options_t file_options, bool va
 // sources, and nothing of a file is ever executed.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_file_options_set_trusted(migraphx_file_options_t file_options, bool value);
-// Reads a program from memory.
+// Reads a program from memory; `options` NULL means the defaults, as in the next call.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data,
                                                        size_t size,
                                                        migraphx_file_options_t options);

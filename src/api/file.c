@@ -95,6 +95,9 @@ migraphx_status migraphx_file_options_set_trusted(migraphx_file_options_t file_o
     return migraphx_status_success;
 }
 
+// What NULL stands for.
+static const struct migraphx_file_options usual;
+
 // --- saving ---
 
 // One program, or with it forms that were compiled from it.
@@ -209,9 +212,8 @@ migraphx_status migraphx_load(migraphx_program_t *out, const char *name,
 {
     API_NEED(out);
     API_NEED(name);
-    API_NEED(options);
     API_DIAG(diag);
-    return mgx_api_leave(load(out, name, NULL, 0, options, &diag), &diag);
+    return mgx_api_leave(load(out, name, NULL, 0, options ? options : &usual, &diag), &diag);
 }
 
 migraphx_status migraphx_save(migraphx_program_t p, const char *name,
@@ -219,9 +221,8 @@ migraphx_status migraphx_save(migraphx_program_t p, const char *name,
 {
     API_NEED(p);
     API_NEED(name);
-    API_NEED(options);
     API_DIAG(diag);
-    struct saving s = {.options = options, .p = p->p};
+    struct saving s = {.options = options ? options : &usual, .p = p->p};
     enum mgx_status status = begin_saving(&s, &diag);
     if (status == MGX_OK)
         status = save(&s, name, NULL, &diag);
@@ -234,9 +235,8 @@ migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data, 
 {
     API_NEED(out);
     API_NEED(data);
-    API_NEED(options);
     API_DIAG(diag);
-    return mgx_api_leave(load(out, NULL, data, size, options, &diag), &diag);
+    return mgx_api_leave(load(out, NULL, data, size, options ? options : &usual, &diag), &diag);
 }
 
 migraphx_status migraphx_save_buffer(char **out, size_t *out_size, const_migraphx_program_t program,
@@ -245,10 +245,9 @@ migraphx_status migraphx_save_buffer(char **out, size_t *out_size, const_migraph
     API_NEED(out);
     API_NEED(out_size);
     API_NEED(program);
-    API_NEED(options);
     API_DIAG(diag);
     struct mgx_str bytes = {0};
-    struct saving s = {.options = options, .p = program->p};
+    struct saving s = {.options = options ? options : &usual, .p = program->p};
     enum mgx_status status = begin_saving(&s, &diag);
     if (status == MGX_OK)
         status = save(&s, NULL, &bytes, &diag);

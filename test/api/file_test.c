@@ -51,6 +51,25 @@ static bool same(migraphx_program_t a, migraphx_program_t b)
     return equal;
 }
 
+CASE(no_options_are_the_defaults)
+{
+    char path[] = "/tmp/mgx-file-XXXXXX", *bytes;
+    size_t size;
+    migraphx_program_t p = make_program(), q, r;
+    const int file = mkstemp(path);
+    must(migraphx_save(p, path, NULL));
+    must(migraphx_load(&q, path, NULL));
+    must(migraphx_save_buffer(&bytes, &size, p, NULL));
+    must(migraphx_load_buffer(&r, bytes, size, NULL));
+    CHECK(file >= 0 && same(p, q) && same(p, r));
+    close(file);
+    unlink(path);
+    must(migraphx_string_destroy(bytes));
+    must(migraphx_program_destroy(r));
+    must(migraphx_program_destroy(q));
+    must(migraphx_program_destroy(p));
+}
+
 CASE(buffers_come_back)
 {
     static const char *const forms[] = {"msgpack", "json"};
@@ -249,6 +268,7 @@ CASE(strings_come_back)
     migraphx_shape_destroy(plain);
 }
 
-TEST_MAIN(ROW(strings_come_back) ROW(buffers_come_back) ROW(a_compiled_program_comes_back_compiled)
-              ROW(arguments_come_back) ROW(every_truncation_is_refused) ROW(damage_does_no_harm)
-                  ROW(other_versions_are_named))
+TEST_MAIN(ROW(strings_come_back) ROW(no_options_are_the_defaults) ROW(buffers_come_back)
+              ROW(a_compiled_program_comes_back_compiled) ROW(arguments_come_back)
+                  ROW(every_truncation_is_refused) ROW(damage_does_no_harm)
+                      ROW(other_versions_are_named))
