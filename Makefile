@@ -66,13 +66,15 @@ help:
 
 # --- Python for the tests only; the engine and the driver need none ---
 venv: $(VENV)/ready
-$(VENV)/ready: tool/requirements.txt tool/opencl.txt
+$(VENV)/ready: tool/requirements.txt tool/opencl.txt tool/triton.txt
 	@echo "== installing the tests' Python packages into $(VENV)"
 	@mkdir -p $(BUILD)
 	@test -x $(PYTHON) || python3 -m venv $(VENV)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r tool/requirements.txt
 	@$(PYTHON) tool/opencl.py --found || $(PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary=:all: \
 		-r tool/opencl.txt 2> /dev/null || echo "== no wheels of OpenCL for this machine"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --no-compile --upgrade \
+		--target $(BUILD)/triton -r tool/triton.txt 2> /dev/null || echo "== no wheels of Triton for this machine"
 	@touch $@
 
 demo: all

@@ -46,6 +46,11 @@ if(TARGET migraphx_ort)
   install(TARGETS migraphx_ort LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
+# --- the backend for Triton Inference Server, which looks for it in a folder of its name ---
+if(TARGET migraphx_triton)
+  install(TARGETS migraphx_triton LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 # --- the Python module ---
 if(TARGET migraphx_python)
   add_dependencies(release python_package)
