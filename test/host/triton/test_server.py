@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The server as it is started, loaded anew, killed and configured: what a fleet does to it."""
 import os
+import subprocess
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -122,3 +124,29 @@ def test_a_new_version_takes_over(shared):
     write_model(shared.repository, "grows", models.product(weight=2 * W), version=2)
     shared.post("/v2/repository/models/grows/load", {})
     check(shared, "grows", 2 * W)
+
+
+def test_the_example_serves(tmp_path):
+    """examples/serving/triton.sh, as docs/serving.md has it."""
+    write_model(str(tmp_path / "models"), "m", models.product())
+    http, grpc, metrics = triton.free_ports(3)
+    script = os.path.join(triton.HERE, "..", "..", "..", "examples", "serving", "triton.sh")
+    places = {"PACKAGES": os.path.abspath(triton.PACKAGES), "LIBRARIES": os.path.dirname(os.path.abspath(triton.LIBRARY)),
+              "BACKENDS": str(tmp_path / "backends")}
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen([script, str(tmp_path / "models"), "--http-port", str(http), "--grpc-port", str(grpc),
+                                    "--metrics-port", str(metrics)], env={**os.environ, **places}, stdout=log, stderr=log)
+    try:
+        for _ in range(1000):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{http}/v2/models/m", timeout=5) as reply:
+                    assert b'"shape":[-1,8]' in reply.read()
+                break
+            except OSError:
+                assert process.poll() is None, (tmp_path / "log").read_text()
+                time.sleep(0.01)
+        else:
+            pytest.fail((tmp_path / "log").read_text())
+    finally:
+        process.kill()
+        process.wait()
