@@ -43,8 +43,12 @@ static TritonError *begin(struct decoder *d, struct stream *s)
 
 static void end(struct decoder *d, struct stream *s)
 {
+    const uint64_t first = s->first ? s->first : now();
     if (s->started)
         migraphx_generator_remove(d->generator, s->text);
+    drop(TRITONBACKEND_ModelInstanceReportStatistics(d->instance->handle, s->request, !s->failed,
+                                                     s->start, s->start, first, now()));
+    drop(TRITONBACKEND_RequestRelease(s->request, TRITON_RELEASE_ALL));
     stream_destroy(s);
 }
 
@@ -67,6 +71,8 @@ static TritonError *take_token(struct decoder *d, struct stream *s, int64_t toke
 {
     bool ends = false;
     size_t size = 0;
+    if (!s->first)
+        s->first = now();
     ENGINE_TRY("a token", migraphx_generator_is_end(&ends, d->generator, token));
     if (ends)
         return close_stream(d, s);
@@ -92,11 +98,15 @@ static void give_token(struct decoder *d, struct stream *s, int64_t token)
 
 static void step(struct decoder *d)
 {
+    const uint64_t start = now();
     for (size_t i = 0; i < d->count; i++)
         d->texts[i] = d->streams[i]->text;
     if (!migraphx_generator_next(d->tokens, d->generator, d->texts, d->count)) {
+        const uint64_t computed = now();
         for (size_t i = 0; i < d->count; i++)
             give_token(d, d->streams[i], d->tokens[i]);
+        drop(TRITONBACKEND_ModelInstanceReportBatchStatistics(d->instance->handle, d->count, start,
+                                                              start, computed, now()));
         return;
     }
     for (size_t i = 0; i < d->count; i++) { // one of them is to blame
@@ -174,13 +184,16 @@ static void enqueue(struct decoder *d, struct stream *s)
 }
 
 // Where not even a factory can be had there is nobody to tell.
-static void refuse(struct stream *s, TritonError *error)
+static void refuse(struct decoder *d, struct stream *s, TritonRequest *request, TritonError *error)
 {
     if (s && s->factory)
         stream_fail(s, error);
     else
         drop(error);
-    stream_destroy(s);
+    if (s)
+        end(d, s);
+    else
+        drop(TRITONBACKEND_RequestRelease(request, TRITON_RELEASE_ALL));
 }
 
 TritonError *decoder_execute(struct instance *n, TritonRequest **requests, uint32_t count)
@@ -188,15 +201,11 @@ TritonError *decoder_execute(struct instance *n, TritonRequest **requests, uint3
     struct decoder *d = n->decoder;
     for (uint32_t i = 0; i < count; i++) {
         struct stream *s = NULL;
-        const uint64_t start = now();
         TritonError *error = stream_read(requests[i], d->sampling, &s);
-        drop(TRITONBACKEND_ModelInstanceReportStatistics(n->handle, requests[i], !error, start,
-                                                         start, now(), now()));
         if (error)
-            refuse(s, error);
+            refuse(d, s, requests[i], error);
         else
             enqueue(d, s);
-        drop(TRITONBACKEND_RequestRelease(requests[i], TRITON_RELEASE_ALL));
     }
     return NULL;
 }

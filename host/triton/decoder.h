@@ -2,8 +2,8 @@
 // Models that continue a text: tokens come in with a request and go out one by one.
 //
 // Each instance has a thread of its own that runs all its texts together, a token of each at a
-// time, and takes new ones in between two tokens. A request is released as soon as it is read; what
-// it still wants goes out through its factory.
+// time, and takes new ones in between two tokens. A request stays here until its text is complete, so that
+// the server knows how long that took and unloads no model that is at work.
 #pragma once
 
 #include "backend.h"
@@ -17,6 +17,9 @@ TritonError *decoder_execute(struct instance *, TritonRequest **, uint32_t count
 // --- a request of such a model ---
 
 struct stream {
+    TritonRequest *request;
+    uint64_t start, first; // when it came, and when its first token went out
+    bool failed;
     TritonFactory *factory;
     int64_t *prompt; // NULL as soon as the generator has it
     size_t prompt_size;

@@ -127,6 +127,10 @@ TritonError *stream_read(TritonRequest *request, const_migraphx_sampling_t sampl
 {
     struct stream *s = calloc(1, sizeof *s);
     *out = s;
+    if (s) {
+        s->request = request;
+        s->start = now();
+    }
     return s ? fill(request, sampling, s) : no_memory();
 }
 
@@ -175,7 +179,7 @@ TritonError *stream_send(struct stream *s, const int64_t *tokens, size_t count, 
 void stream_fail(struct stream *s, TritonError *error)
 {
     TritonResponse *response = NULL;
-    s->over = true;
+    s->over = s->failed = true;
     TritonError *worse = TRITONBACKEND_ResponseNewFromFactory(&response, s->factory);
     if (!worse)
         worse = TRITONBACKEND_ResponseSend(response, TRITON_FINAL, error);

@@ -266,6 +266,10 @@ def test_decoder_streams_its_tokens(served):
     assert served.get("/v2/models/decoder/config")["model_transaction_policy"] == {"decoupled": True}
     want = answers(served, [1, 2, 3], 12)
     assert generate(served, [1, 2, 3], max_tokens=np.int64(12)) == want
+    end = time.monotonic() + 10
+    while served.statistics("decoder")["inference_stats"]["success"]["count"] != 1:  # told behind the last response
+        assert time.monotonic() < end
+    assert served.statistics("decoder")["execution_count"] == 12
 
 
 def test_texts_run_beside_each_other(served):
