@@ -44,6 +44,7 @@ def metadata():
             "Classifier: Programming Language :: Python :: 3\n"
             "Provides-Extra: numpy\nRequires-Dist: numpy; extra == 'numpy'\n"
             "Provides-Extra: text\nRequires-Dist: tokenizers; extra == 'text'\nRequires-Dist: jinja2; extra == 'text'\n"
+            "Provides-Extra: ray\nRequires-Dist: ray[data,serve]; extra == 'ray'\nRequires-Dist: numpy; extra == 'ray'\n"
             "Description-Content-Type: text/markdown\n\n") + readme
 
 

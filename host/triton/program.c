@@ -73,8 +73,8 @@ static migraphx_status set_first(migraphx_onnx_options_t o, const struct value *
     migraphx_status status = migraphx_status_success;
     for (size_t i = 1; !status && i < v->rank; i++)
         status = migraphx_dynamic_dimension_create_min_max(
-            &own[i], v->lens[i] < 0 ? 1 : (size_t)v->lens[i],
-            v->lens[i] < 0 ? (size_t)1 << 20 : (size_t)v->lens[i]);
+            &own[i], v->lens[i] < 0 ? 0 : (size_t)v->lens[i],
+            v->lens[i] < 0 ? (size_t)1 << 40 : (size_t)v->lens[i]);
     const_migraphx_dynamic_dimension_t all[MOST_RANK];
     for (size_t i = 0; i < v->rank; i++)
         all[i] = i ? own[i] : first;

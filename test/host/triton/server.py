@@ -57,28 +57,36 @@ def free_ports(count):
 
 
 def make_backends(folder, names=("migraphx",)):
-    """A folder of backends: this one under each name, and the server's own for Python."""
+    """A folder of backends: this one under each name."""
     for name in names:
         os.makedirs(os.path.join(folder, name), exist_ok=True)
         shutil.copy(LIBRARY, os.path.join(folder, name, f"libtriton_{name}.so"))
         shutil.copy(os.path.join(os.path.dirname(LIBRARY), "libmigraphx_c.so.3"), os.path.join(folder, name))
-    python = os.path.join(PACKAGES, "pytriton", "tritonserver", "backends", "python")
-    if os.path.isdir(python) and not os.path.exists(os.path.join(folder, "python")):
-        os.symlink(python, os.path.join(folder, "python"))
     return folder
+
+
+def add_python(folder):
+    """The server's own backend for models in Python, with the process of this interpreter's version."""
+    parts = os.path.join(PACKAGES, "pytriton", "tritonserver")
+    version = "%d.%d" % sys.version_info[:2]
+    shutil.copytree(os.path.join(parts, "backends", "python"), os.path.join(folder, "python"))
+    shutil.copy(os.path.join(parts, "python_backend_stubs", version, "triton_python_backend_stub"), os.path.join(folder, "python"))
 
 
 class Server:
     """`options` go to the server as they are, `names` are those that the backend has."""
 
-    def __init__(self, repository, options=(), names=("migraphx",), environment=(), wait=60):
+    def __init__(self, repository, options=(), names=("migraphx",), environment=(), wait=60, python=False):
         self.repository, self.options, self.names, self.extra, self.wait = repository, options, names, environment, wait
+        self.python = python
         self.process = self.folder = None
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="mgx-triton-")
         self.backends = make_backends(os.path.join(self.folder, "backends"), self.names)
         try:
+            if self.python:
+                add_python(self.backends)
             self.start()
         except BaseException:
             self.__exit__()

@@ -2,6 +2,7 @@
 """The backend inside Triton Inference Server: models of each kind without a configuration, batches, wrong requests, sequences,
 streams, reloading. Results are numpy's."""
 import concurrent.futures
+import itertools
 import os
 import queue
 import threading
@@ -259,7 +260,8 @@ def answers(served, prompt, count):
     own = generator(os.path.join(served.repository, "decoder", "1"))
     text = own.add()
     own.append(text, prompt)
-    return [own.next([text])[0] for _ in range(count)]
+    tokens = [own.next([text])[0] for _ in range(count)]
+    return list(itertools.takewhile(lambda token: not own.is_end(token), tokens))
 
 
 def test_decoder_streams_its_tokens(served):
