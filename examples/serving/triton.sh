@@ -16,7 +16,7 @@ address=${ADDRESS:-127.0.0.1}
 server=$packages/pytriton/tritonserver
 [ -e "$server/bin/tritonserver" ] || { echo "no tritonserver in $packages: pip install --no-deps nvidia-pytriton" >&2; exit 1; }
 [ -e "$libraries/libtriton_migraphx.so" ] || { echo "no libtriton_migraphx.so in $libraries (LIBRARIES)" >&2; exit 1; }
-chmod +x "$server/bin/tritonserver" "$server/backends/python/triton_python_backend_stub" 2> /dev/null || :
+[ -x "$server/bin/tritonserver" ] || chmod +x "$server/bin/tritonserver"
 
 # The server looks for a backend in a folder of its name; under the other two it finds models that have no configuration.
 backends=${BACKENDS:-$(mktemp -d)}

@@ -77,7 +77,10 @@ struct value {
     int type;
     size_t rank;
     int64_t lens[MOST_RANK]; // -1: open
-    bool ragged;             // rows of all requests one behind the other
+    bool ragged;             // its lengths may differ within a batch
+    int batch_kind;          // of an input that ragged.c makes
+    bool follows;            // a result as long as an input
+    size_t source;           // that input, of both
 };
 
 // What a sequence keeps: a result that is the input of its next request.

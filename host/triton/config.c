@@ -255,5 +255,6 @@ TritonError *config_check(struct model *m, const struct json_list *l)
     TRY(check_listed(m, l));
     TRY(check_states(m));
     TRY(check_batch(m));
-    return read_ragged(m, l);
+    TRY(read_ragged(m, l));
+    return ragged_read(m, l);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend.h"
+#include "run.h"
 
 enum { MOST_BATCHES = 16 };
 
@@ -106,13 +106,22 @@ static migraphx_status set_batch(const struct model *m, migraphx_onnx_options_t 
     return status;
 }
 
+// First axes are not the batch's then.
+static bool joins(const struct model *m)
+{
+    for (size_t i = 0; i < m->input_count; i++)
+        if (value_is_joined(&m->inputs[i]) || m->inputs[i].batch_kind)
+            return true;
+    return false;
+}
+
 static TritonError *read_onnx(const struct model *m, migraphx_program_t *out)
 {
     migraphx_onnx_options_t o = NULL;
     migraphx_status status = migraphx_onnx_options_create(&o);
     if (!status)
         status = migraphx_onnx_options_set_dynamic_dims(o, true);
-    if (!status && m->opens && m->most > 1)
+    if (!status && m->opens && m->most > 1 && !joins(m))
         status = set_batch(m, o);
     if (!status)
         status = migraphx_parse_onnx(out, m->path, o);

@@ -77,17 +77,21 @@ static TritonError *read_wanted(const struct model *m, struct item *t)
 // Where requests have a batch, all inputs have the same.
 static TritonError *read_rows(const struct model *m, struct item *t)
 {
+    const char *first = NULL;
     t->rows = 1;
     if (!m->most)
         return NULL;
     for (size_t i = 0; i < m->input_count; i++) {
         const struct part *p = &t->parts[i];
         const size_t rows = p->rank ? (size_t)p->lens[0] : 0;
-        if (i && rows != t->rows)
+        if (m->inputs[i].batch_kind)
+            continue;
+        if (first && rows != t->rows)
             return fail(TRITON_INVALID_ARGUMENT,
                         "migraphx: input %s has a batch of %zu, input %s one of %zu",
-                        m->inputs[i].name, rows, m->inputs[0].name, t->rows);
+                        m->inputs[i].name, rows, first, t->rows);
         t->rows = rows;
+        first = m->inputs[i].name;
     }
     return NULL;
 }
@@ -98,7 +102,8 @@ static TritonError *read_all(const struct model *m, struct item *t)
     if (item_is_cancelled(t))
         return fail(TRITON_CANCELLED, "migraphx: the request is cancelled");
     for (size_t i = 0; i < m->input_count; i++)
-        TRY(read_part(&m->inputs[i], t, &t->parts[i]));
+        if (!m->inputs[i].batch_kind)
+            TRY(read_part(&m->inputs[i], t, &t->parts[i]));
     TRY(read_wanted(m, t));
     return read_rows(m, t);
 }
@@ -113,9 +118,11 @@ bool item_agrees(const struct model *m, const struct item *a, const struct item 
 {
     for (size_t i = 0; i < m->input_count; i++) {
         const struct part *p = &a->parts[i], *q = &b->parts[i];
+        if (m->inputs[i].batch_kind)
+            continue;
         if (p->rank != q->rank)
             return false;
-        for (uint32_t k = 1; k < p->rank; k++)
+        for (uint32_t k = 1; !value_is_joined(&m->inputs[i]) && k < p->rank; k++)
             if (p->lens[k] != q->lens[k])
                 return false;
     }
@@ -150,7 +157,8 @@ TritonError *gather(struct group *g, size_t input, size_t rows, const void **out
     uint64_t size = 0;
     for (size_t i = 0; i < g->count; i++)
         size += g->items[i]->parts[input].size;
-    const uint64_t whole = g->rows ? size / g->rows * rows : size;
+    // Rows of a plan for more are as long as all others; texts and ragged inputs have no such plan.
+    const uint64_t whole = rows > g->rows && g->rows ? size / g->rows * rows : size;
     if (!scratch_reserve(room, whole ? whole : 1))
         return no_memory();
     char *to = room->data;
@@ -158,7 +166,7 @@ TritonError *gather(struct group *g, size_t input, size_t rows, const void **out
         TRY(copy_part(&g->items[i]->parts[input], to));
         to += g->items[i]->parts[input].size;
     }
-    memset(to, 0, whole - size); // rows of a plan for more
+    memset(to, 0, whole - size);
     *out = room->data;
     return NULL;
 }

@@ -86,7 +86,7 @@ void *group_place(void *data, size_t index, migraphx_shape_datatype_t type, cons
     }
     const uint64_t size = count * type_bytes(v->type);
     const bool whole = !m->most || (rank && lens[0] == t->rows);
-    if (g->count != 1 || !whole || !t->wanted[index] || is_state(m, index))
+    if (g->count != 1 || !whole || v->follows || !t->wanted[index] || is_state(m, index))
         return own_place(g, index, size);
     g->error = item_output(t, v, g->lens[index], rank, size, &out);
     g->placed[index] = !g->error;
@@ -96,11 +96,10 @@ void *group_place(void *data, size_t index, migraphx_shape_datatype_t type, cons
 // --- when it has run ---
 
 static TritonError *give(struct group *g, struct item *t, size_t index, const int64_t *lens,
-                         const char *from, uint64_t size)
+                         size_t rank, const char *from, uint64_t size)
 {
     const struct model *m = g->instance->model;
     const struct value *v = &m->results[index];
-    const size_t rank = g->ranks[index];
     void *to = NULL;
     if (t->wanted[index]) {
         TRY(item_output(t, v, lens, rank, size, &to));
@@ -110,25 +109,52 @@ static TritonError *give(struct group *g, struct item *t, size_t index, const in
     return is_state(m, index) ? item_state(t, v, lens, rank, from, size) : NULL;
 }
 
+// The lengths of one item's share.
+static size_t cut(const struct value *v, const struct model *m, const struct item *t, int64_t *lens,
+                  size_t rank)
+{
+    if (v->follows) {
+        const struct part *p = &t->parts[v->source];
+        memcpy(lens, p->lens, p->rank * sizeof *lens);
+        return p->rank;
+    }
+    if (m->most)
+        lens[0] = (int64_t)t->rows;
+    return rank;
+}
+
+static TritonError *check_share(const struct group *g, size_t index)
+{
+    const struct model *m = g->instance->model;
+    const struct value *v = &m->results[index];
+    uint64_t count = 0;
+    count_elements(g->lens[index], g->ranks[index], &count);
+    if (v->follows && count != ragged_elements(g, v->source))
+        return fail(TRITON_INTERNAL, "migraphx: output %s has %llu elements, input %s has %zu",
+                    v->name, (unsigned long long)count, m->inputs[v->source].name,
+                    ragged_elements(g, v->source));
+    if (v->follows || !m->most || (g->ranks[index] && (uint64_t)g->lens[index][0] >= g->rows))
+        return NULL;
+    return fail(TRITON_INTERNAL,
+                "migraphx: output %s has a first axis of %lld, and the batch is %zu: the model "
+                "cannot be batched, set max_batch_size to 0",
+                v->name, g->ranks[index] ? (long long)g->lens[index][0] : 0ll, g->rows);
+}
+
 static TritonError *scatter(struct group *g, size_t index)
 {
     const struct model *m = g->instance->model;
+    const struct value *v = &m->results[index];
     const char *from = g->instance->results[index].data;
-    const size_t rank = g->ranks[index];
     int64_t lens[MOST_RANK];
     uint64_t count = 0;
     memcpy(lens, g->lens[index], sizeof lens);
-    if (m->most && (!rank || (uint64_t)lens[0] < g->rows))
-        return fail(TRITON_INTERNAL,
-                    "migraphx: output %s has a first axis of %lld, and the batch is %zu: the model "
-                    "cannot be batched, set max_batch_size to 0",
-                    m->results[index].name, rank ? (long long)lens[0] : 0ll, g->rows);
+    TRY(check_share(g, index));
     for (size_t i = 0; i < g->count; i++) {
-        if (m->most)
-            lens[0] = (int64_t)g->items[i]->rows;
+        const size_t rank = cut(v, m, g->items[i], lens, g->ranks[index]);
         count_elements(lens, rank, &count);
-        const uint64_t size = count * type_bytes(m->results[index].type);
-        item_fail(g->items[i], give(g, g->items[i], index, lens, from, size));
+        const uint64_t size = count * type_bytes(v->type);
+        item_fail(g->items[i], give(g, g->items[i], index, lens, rank, from, size));
         from += size;
     }
     return NULL;

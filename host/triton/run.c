@@ -19,25 +19,39 @@ struct inputs {
     size_t (*lens)[MOST_RANK];
 };
 
-static TritonError *take_input(struct group *g, size_t input, size_t rows, struct inputs *in)
+// The lengths that all requests have together.
+static void join_lengths(const struct group *g, size_t input, size_t rows, size_t *lens,
+                         size_t *rank)
 {
     const struct value *v = &g->instance->model->inputs[input];
     const struct part *p = &g->items[0]->parts[input];
-    migraphx_buffer *b = &in->buffers[input];
+    *rank = p->rank;
     for (uint32_t i = 0; i < p->rank; i++)
-        in->lens[input][i] = (size_t)p->lens[i];
-    if (g->instance->model->most && p->rank)
-        in->lens[input][0] = rows;
-    *b = (migraphx_buffer){.name = v->name, .lens = in->lens[input], .rank = p->rank};
-    if (!v->rank && p->rank == 1 && p->lens[0] == 1) // shown as one of one
-        b->rank = 0;
-    if (v->type == TRITON_BYTES) {
-        TRY(gather_texts(g, input, b->lens, b->rank, &in->made[input]));
-        b->argument = in->made[input];
-        return NULL;
+        lens[i] = (size_t)p->lens[i];
+    if (value_is_joined(v)) {
+        lens[0] = ragged_elements(g, input);
+        *rank = 1;
+    } else if (g->instance->model->most && p->rank) {
+        lens[0] = rows;
+    } else if (!v->rank && p->rank == 1 && p->lens[0] == 1) { // shown as one of one
+        *rank = 0;
     }
+}
+
+static TritonError *take_input(struct group *g, size_t input, size_t rows, struct inputs *in)
+{
+    const struct value *v = &g->instance->model->inputs[input];
+    migraphx_buffer *b = &in->buffers[input];
+    *b = (migraphx_buffer){.name = v->name, .lens = in->lens[input]};
     type_engine(v->type, &b->type);
-    return gather(g, input, rows, &b->data);
+    if (v->batch_kind)
+        return ragged_input(g, input, in->lens[input], &b->rank, &b->data);
+    join_lengths(g, input, rows, in->lens[input], &b->rank);
+    if (v->type != TRITON_BYTES)
+        return gather(g, input, rows, &b->data);
+    TRY(gather_texts(g, input, b->lens, b->rank, &in->made[input]));
+    b->argument = in->made[input];
+    return NULL;
 }
 
 static bool has_texts(const struct model *m)

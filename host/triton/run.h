@@ -49,6 +49,13 @@ TritonError *gather(struct group *, size_t input, size_t rows, const void **out)
 TritonError *gather_texts(struct group *, size_t input, const size_t *lens, size_t rank,
                           migraphx_argument_t *out);
 
+// An input that is all requests' elements one behind the other, and how many these are.
+bool value_is_joined(const struct value *);
+size_t ragged_elements(const struct group *, size_t input);
+// An input that says where each request begins.
+TritonError *ragged_input(struct group *, size_t input, size_t *lens, size_t *rank,
+                          const void **out);
+
 // Where a result is to be written (migraphx_place_callback_t).
 void *group_place(void *group, size_t index, migraphx_shape_datatype_t type, const size_t *lens,
                   size_t rank);

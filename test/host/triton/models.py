@@ -44,6 +44,17 @@ def lengths():
                     [("y", T.FLOAT, ["batch"])])
 
 
+def joined():
+    """Numbers of all requests one behind the other, and where each ends: doubled, and the sum of each."""
+    nodes = [helper.make_node("CumSum", ["x", "axis"], ["sums"]), helper.make_node("Sub", ["ends", "one"], ["last"]),
+             helper.make_node("Gather", ["sums", "last"], ["to"]), helper.make_node("Slice", ["to", "axes", "minus"], ["before"]),
+             helper.make_node("Concat", ["nought", "before"], ["from"], axis=0), helper.make_node("Sub", ["to", "from"], ["y"]),
+             helper.make_node("Add", ["x", "x"], ["twice"])]
+    return model_of(nodes, [("x", T.FLOAT, ["total"]), ("ends", T.INT32, ["requests"])],
+                    [("y", T.FLOAT, ["requests"]), ("twice", T.FLOAT, ["total"])],
+                    {"axis": np.int64(0), "one": np.int32(1), "axes": np.int64([0]), "minus": np.int64([-1]), "nought": np.float32([0])})
+
+
 def scalar():
     """No axes at all."""
     return model_of([helper.make_node("Add", ["a", "b"], ["c"])], [("a", T.FLOAT, []), ("b", T.FLOAT, [2])], [("c", T.FLOAT, [2])])

@@ -167,7 +167,7 @@ class Server:
             one.set_data_from_numpy(array)
             inputs.append(one)
         wanted = [grpc.InferRequestedOutput(name) for name in outputs] if outputs else None
-        reply = (client or self.client()).infer(model, inputs, outputs=wanted)
+        reply = (client or self.client()).infer(model, inputs, outputs=wanted, client_timeout=60)
         return {one.name: reply.as_numpy(one.name) for one in reply.get_response().outputs}
 
     def statistics(self, model):

@@ -36,11 +36,17 @@ def served(tmp_path_factory):
     write_model(at, "product", models.product())  # model.onnx alone: the server takes it for onnxruntime's
     write_model(at, "named.migraphx", models.product(), file="other.onnx")
     write_model(at, "tensorflow", models.tensorflow(), backend, file="model.graphdef")
-    write_model(at, "texts", models.texts(), backend)
+    write_model(at, "texts", models.texts(), backend + "dynamic_batching {max_queue_delay_microseconds: 100000}\nmax_batch_size: 8")
     write_model(at, "picks", models.picks(), backend)
     write_model(at, "lengths", models.lengths(), backend + 'input [{name: "x" data_type: TYPE_FP32 dims: [-1] '
                 'allow_ragged_batch: true}]\noutput [{name: "y" data_type: TYPE_FP32 dims: [1] reshape {shape: []}}]\n'
                 "max_batch_size: 8\ndynamic_batching {max_queue_delay_microseconds: 100000}")
+    write_model(at, "joined", models.joined(), backend + 'max_batch_size: 8\ninput [{name: "x" data_type: TYPE_FP32 dims: [-1] '
+                'allow_ragged_batch: true}]\noutput [{name: "y" data_type: TYPE_FP32 dims: [1] reshape {shape: []}}, '
+                '{name: "twice" data_type: TYPE_FP32 dims: [-1]}]\n'
+                'batch_input [{kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: "ends" data_type: TYPE_INT32 source_input: "x"}]\n'
+                'batch_output [{kind: BATCH_SCATTER_WITH_INPUT_SHAPE target_name: "twice" source_input: "x"}]\n'
+                "dynamic_batching {max_queue_delay_microseconds: 100000}")
     write_model(at, "scalar", models.scalar(), backend)
     write_model(at, "fixed", models.product(batch=2), backend)
     write_model(at, "sums", models.sums(), SEQUENCE)
@@ -107,6 +113,15 @@ def test_texts(served):
     np.testing.assert_array_equal(out["m"].reshape(-1), [2, 4, 6])
 
 
+def test_texts_of_several_requests(served):
+    texts = [np.array([[b"x" * i, b"y" * (7 - i)]], object) for i in range(7)]
+    with concurrent.futures.ThreadPoolExecutor(7) as pool:
+        outs = list(pool.map(lambda i: served.infer("texts", s=texts[i], n=np.int64([[i]])), range(7)))
+    for i, out in enumerate(outs):
+        assert out["t"].tolist() == texts[i].tolist() and out["m"].reshape(-1).tolist() == [2 * i]
+    assert any(b["batch_size"] > 1 for b in served.statistics("texts")["batch_stats"])
+
+
 def test_compiled_and_portable_files(tmp_path, served):
     import migraphx
     program = migraphx.parse_onnx_buffer(models.product(batch=3).SerializeToString())
@@ -144,6 +159,16 @@ def test_lengths_of_one_execution_may_differ(served):
         outs = list(pool.map(lambda x: served.infer("lengths", x=x)["y"], xs))
     for x, y in zip(xs, outs):
         np.testing.assert_allclose(y.reshape(-1), x.mean(1), rtol=1e-5, atol=1e-6)
+
+
+def test_ragged_requests_are_joined(served):
+    xs = [rng.standard_normal((1, n)).astype(np.float32) for n in (3, 5, 1, 7, 2, 4)]
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        outs = list(pool.map(lambda x: served.infer("joined", x=x), xs))
+    for x, out in zip(xs, outs):
+        np.testing.assert_allclose(out["y"].reshape(-1), x.sum(1), rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(out["twice"], x + x)
+    assert served.statistics("joined")["execution_count"] < 6
 
 
 def test_only_what_was_asked_for_comes_back(served):
