@@ -33,11 +33,15 @@ import time
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = os.path.dirname(os.path.dirname(os.path.abspath(np.__file__)))  # of this interpreter, for the server's own
 sys.path[:0] = [os.path.join(HERE, "..", "test", "host", "triton"), os.path.join(HERE, "zoo")]
 import server as triton  # noqa: E402
 import zoo  # noqa: E402
 
 PYTHON_MODEL = '''
+import sys
+
+sys.path.insert(0, WHERE)
 import numpy as np
 import onnxruntime
 import triton_python_backend_utils as utils
@@ -73,7 +77,7 @@ def add_onnxruntime(at, path, config, most=8):
     def tensors(list_name):
         return "".join(f'{list_name} [{{name: "{t["name"]}" data_type: {t["data_type"]} dims: {json.dumps(t["dims"])}}}]\n'
                        for t in config[list_name])
-    triton.write_model(at, "onnxruntime", PYTHON_MODEL.replace("MODEL", repr(path)).encode(), 'backend: "python"\n'
+    triton.write_model(at, "onnxruntime", PYTHON_MODEL.replace("MODEL", repr(path)).replace("WHERE", repr(PACKAGES)).encode(), 'backend: "python"\n'
                        f"max_batch_size: {most}\ndynamic_batching {{}}\n" + tensors("input") + tensors("output"), file="model.py")
 
 
@@ -192,9 +196,11 @@ def latency(options, at):
     path, feed = make(options, at)
     with triton.Server(at) as one:
         add_onnxruntime(at, path, one.get("/v2/models/ours/config"))
-    where = os.path.dirname(os.path.dirname(os.path.abspath(np.__file__)))
-    with triton.Server(at, python=True, environment={"PYTHONPATH": where}, wait=120) as one:
-        while not one.answers("/v2/health/ready"):
+    with triton.Server(at, python=True) as one:
+        end = time.monotonic() + 60
+        while not one.answers("/v2/models/onnxruntime/ready"):
+            if time.monotonic() > end:
+                sys.exit(one.said()[-4000:])
             time.sleep(0.1)
         for turn in range(options.turns):
             for model in ("ours", "onnxruntime"):

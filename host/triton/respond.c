@@ -141,7 +141,7 @@ static TritonError *check_share(const struct group *g, size_t index)
                 v->name, g->ranks[index] ? (long long)g->lens[index][0] : 0ll, g->rows);
 }
 
-static TritonError *scatter(struct group *g, size_t index)
+static void scatter(struct group *g, size_t index)
 {
     const struct model *m = g->instance->model;
     const struct value *v = &m->results[index];
@@ -149,7 +149,6 @@ static TritonError *scatter(struct group *g, size_t index)
     int64_t lens[MOST_RANK];
     uint64_t count = 0;
     memcpy(lens, g->lens[index], sizeof lens);
-    TRY(check_share(g, index));
     for (size_t i = 0; i < g->count; i++) {
         const size_t rank = cut(v, m, g->items[i], lens, g->ranks[index]);
         count_elements(lens, rank, &count);
@@ -157,18 +156,20 @@ static TritonError *scatter(struct group *g, size_t index)
         item_fail(g->items[i], give(g, g->items[i], index, lens, rank, from, size));
         from += size;
     }
-    return NULL;
 }
 
 TritonError *group_scatter(struct group *g, migraphx_arguments_t results)
 {
     const struct model *m = g->instance->model;
+    for (size_t i = 0; i < m->result_count; i++) // before any response has a part of them
+        if (!g->placed[i] && g->numbers[i])
+            TRY(check_share(g, i));
     for (size_t i = 0; i < m->result_count; i++) {
         const_migraphx_argument_t result = NULL;
         if (g->placed[i])
             continue;
         if (g->numbers[i]) {
-            TRY(scatter(g, i));
+            scatter(g, i);
             continue;
         }
         ENGINE_TRY(m->results[i].name, migraphx_arguments_get(&result, results, i));
