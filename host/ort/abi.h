@@ -38,14 +38,17 @@ ORT_OPAQUE(EpDevice)
 ORT_OPAQUE(EpGraphSupportInfo)
 ORT_OPAQUE(MemoryInfo)
 ORT_OPAQUE(MemoryDevice)
-ORT_OPAQUE(Allocator)
-ORT_OPAQUE(DataTransferImpl)
+ORT_OPAQUE(SyncStream)
 ORT_OPAQUE(SyncStreamImpl)
 ORT_OPAQUE(ExternalResourceImporterImpl)
 ORT_OPAQUE(CustomOpDomain)
 ORT_OPAQUE(GraphicsInteropConfig)
 ORT_OPAQUE(DeviceEpIncompatibilityDetails)
 ORT_OPAQUE(KernelRegistry)
+ORT_OPAQUE(KernelDefBuilder)
+ORT_OPAQUE(KernelDef)
+ORT_OPAQUE(KernelInfo)
+ORT_OPAQUE(DataType)
 ORT_OPAQUE(ProfilingEvent)
 ORT_OPAQUE(ProfilingEventsContainer)
 #undef ORT_OPAQUE
@@ -57,7 +60,10 @@ typedef struct OrtApiBase {
 
 enum { ORT_FAIL = 1, ORT_INVALID_ARGUMENT = 2, ORT_NOT_IMPLEMENTED = 9 };
 enum { ORT_LOG_INFO = 1, ORT_LOG_WARNING = 2 };
-enum { ORT_DEVICE_CPU = 0 };
+enum { ORT_DEVICE_CPU = 0, ORT_DEVICE_GPU = 1 };      // of hardware and of memory
+enum { ORT_MEMORY_DEVICE = 0 };                       // a card's own
+enum { ORT_ALLOCATOR_DEVICE = 0 };                    // of a provider's making
+enum { ORT_OPERAND_HOST = -2, ORT_RESULT_HOST = -1 }; // of kernels: in the host's memory
 enum { ORT_TYPE_TENSOR = 1, ORT_TYPE_SEQUENCE = 2, ORT_TYPE_OPTIONAL = 6 };
 enum ort_attribute {
     ORT_ATTR_UNDEFINED,
@@ -70,6 +76,14 @@ enum ort_attribute {
     ORT_ATTR_GRAPH,
     ORT_ATTR_TENSOR,
 };
+
+typedef struct OrtKernelImpl {
+    uint32_t ort_version_supported, flags;
+    OrtStatus *(*Compute)(struct OrtKernelImpl *, OrtKernelContext *);
+    void (*Release)(struct OrtKernelImpl *);
+    void (*PrePackWeight)(void), (*SetSharedPrePackedWeight)(void); // left out
+} OrtKernelImpl;
+typedef OrtStatus *(*ort_create_kernel)(void *state, const OrtKernelInfo *, OrtKernelImpl **out);
 
 // --- the tables: place, result, name, arguments ---
 
@@ -89,6 +103,7 @@ enum ort_attribute {
     X(90, OrtStatus *, KernelContext_GetInput, (const OrtKernelContext *, size_t index, const OrtValue **out)) \
     X(91, OrtStatus *, KernelContext_GetOutput, (OrtKernelContext *, size_t index, const int64_t *dims, size_t rank, OrtValue **out)) \
     X(93, void, ReleaseStatus, (OrtStatus *)) \
+    X(94, void, ReleaseMemoryInfo, (OrtMemoryInfo *)) \
     X(96, void, ReleaseValue, (OrtValue *)) \
     X(98, void, ReleaseTypeInfo, (OrtTypeInfo *)) \
     X(104, OrtStatus *, CastTypeInfoToSequenceTypeInfo, (const OrtTypeInfo *, const OrtSequenceTypeInfo **out)) \
@@ -106,8 +121,10 @@ enum ort_attribute {
     X(298, void, GetKeyValuePairs, (const OrtKeyValuePairs *, const char *const **keys, const char *const **values, size_t *count)) \
     X(300, void, ReleaseKeyValuePairs, (OrtKeyValuePairs *)) \
     X(307, int, HardwareDevice_Type, (const OrtHardwareDevice *)) \
+    X(308, uint32_t, HardwareDevice_VendorId, (const OrtHardwareDevice *)) \
     X(317, const void *const *, GetEpApi, (void)) \
     X(318, OrtStatus *, GetTensorSizeInBytes, (const OrtValue *, size_t *out)) \
+    X(320, OrtStatus *, CreateMemoryInfo_V2, (const char *name, int device, uint32_t vendor, int32_t id, int memory, size_t alignment, int allocator, OrtMemoryInfo **out)) \
     X(326, OrtStatus *, ValueInfo_GetInitializerValue, (const OrtValueInfo *, const OrtValue **out)) \
     X(327, OrtStatus *, ValueInfo_GetExternalInitializerInfo, (const OrtValueInfo *, OrtExternalInitializerInfo **out)) \
     X(331, OrtStatus *, ValueInfo_IsConstantInitializer, (const OrtValueInfo *, bool *out)) \
@@ -151,7 +168,29 @@ enum ort_attribute {
 
 #define ORT_EP_CALLS(X) \
     X(0, OrtStatus *, CreateEpDevice, (struct OrtEpFactory *, const OrtHardwareDevice *, const OrtKeyValuePairs *metadata, const OrtKeyValuePairs *options, OrtEpDevice **out)) \
-    X(2, OrtStatus *, EpGraphSupportInfo_AddNodesToFuse, (OrtEpGraphSupportInfo *, const OrtNode *const *nodes, size_t count, const struct OrtNodeFusionOptions *))
+    X(2, OrtStatus *, EpGraphSupportInfo_AddNodesToFuse, (OrtEpGraphSupportInfo *, const OrtNode *const *nodes, size_t count, const struct OrtNodeFusionOptions *)) \
+    X(5, OrtStatus *, EpDevice_AddAllocatorInfo, (OrtEpDevice *, const OrtMemoryInfo *)) \
+    X(6, const OrtMemoryDevice *, MemoryInfo_GetMemoryDevice, (const OrtMemoryInfo *)) \
+    X(7, const OrtMemoryDevice *, Value_GetMemoryDevice, (const OrtValue *)) \
+    X(8, bool, MemoryDevice_AreEqual, (const OrtMemoryDevice *, const OrtMemoryDevice *)) \
+    X(9, int, MemoryDevice_GetDeviceType, (const OrtMemoryDevice *)) \
+    X(16, OrtStatus *, CreateHardwareDevice, (int type, uint32_t vendor, uint32_t id, const char *name, const OrtKeyValuePairs *, OrtHardwareDevice **out)) \
+    X(17, void, ReleaseHardwareDevice, (OrtHardwareDevice *)) \
+    X(18, OrtStatus *, CreateKernelRegistry, (OrtKernelRegistry **out)) \
+    X(19, void, ReleaseKernelRegistry, (OrtKernelRegistry *)) \
+    X(20, OrtStatus *, KernelRegistry_AddKernel, (OrtKernelRegistry *, const OrtKernelDef *, ort_create_kernel, void *)) \
+    X(21, OrtStatus *, CreateKernelDefBuilder, (OrtKernelDefBuilder **out)) \
+    X(22, void, ReleaseKernelDefBuilder, (OrtKernelDefBuilder *)) \
+    X(23, OrtStatus *, KernelDefBuilder_SetOperatorType, (OrtKernelDefBuilder *, const char *)) \
+    X(24, OrtStatus *, KernelDefBuilder_SetDomain, (OrtKernelDefBuilder *, const char *)) \
+    X(25, OrtStatus *, KernelDefBuilder_SetSinceVersion, (OrtKernelDefBuilder *, int first, int last)) \
+    X(26, OrtStatus *, KernelDefBuilder_SetExecutionProvider, (OrtKernelDefBuilder *, const char *)) \
+    X(27, OrtStatus *, KernelDefBuilder_SetInputMemType, (OrtKernelDefBuilder *, size_t, int)) \
+    X(28, OrtStatus *, KernelDefBuilder_SetOutputMemType, (OrtKernelDefBuilder *, size_t, int)) \
+    X(29, OrtStatus *, KernelDefBuilder_AddTypeConstraint, (OrtKernelDefBuilder *, const char *, const OrtDataType *const *, size_t)) \
+    X(32, OrtStatus *, KernelDefBuilder_Build, (OrtKernelDefBuilder *, OrtKernelDef **out)) \
+    X(33, void, ReleaseKernelDef, (OrtKernelDef *)) \
+    X(40, OrtStatus *, GetTensorDataType, (int element, const OrtDataType **out))
 
 #define ORT_EP_CALLS_25(X) \
     X(65, OrtStatus *, CreateProfilingEvent, (int category, int32_t process, int32_t thread, const char *name, int64_t begin, int64_t duration, const char *const *keys, const char *const *values, size_t count, OrtProfilingEvent **out)) \
@@ -180,6 +219,26 @@ typedef struct OrtEpProfilerImpl { // 1.25
     OrtStatus *(*EndProfiling)(struct OrtEpProfilerImpl *, OrtProfilingEventsContainer *);
 } OrtEpProfilerImpl;
 
+typedef struct OrtAllocator {
+    uint32_t version;
+    void *(*Alloc)(struct OrtAllocator *, size_t);
+    void (*Free)(struct OrtAllocator *, void *);
+    const OrtMemoryInfo *(*Info)(const struct OrtAllocator *);
+    void *(*Reserve)(struct OrtAllocator *, size_t); // at a session's beginning
+    OrtStatus *(*GetStats)(const struct OrtAllocator *, OrtKeyValuePairs **out);
+    void *(*AllocOnStream)(struct OrtAllocator *, size_t, OrtSyncStream *);
+    OrtStatus *(*Shrink)(struct OrtAllocator *); // 1.25
+} OrtAllocator;
+
+typedef struct OrtDataTransferImpl {
+    uint32_t ort_version_supported;
+    void (*Release)(struct OrtDataTransferImpl *);
+    bool (*CanCopy)(const struct OrtDataTransferImpl *, const OrtMemoryDevice *from,
+                    const OrtMemoryDevice *to);
+    OrtStatus *(*CopyTensors)(struct OrtDataTransferImpl *, const OrtValue **from, OrtValue **to,
+                              OrtSyncStream **streams, size_t count);
+} OrtDataTransferImpl;
+
 typedef struct OrtNodeComputeInfo {
     uint32_t ort_version_supported;
     OrtStatus *(*CreateState)(struct OrtNodeComputeInfo *, OrtNodeComputeContext *, void **state);
@@ -200,14 +259,16 @@ typedef struct OrtEp {
     ort_unused GetPreferredDataLayout, ShouldConvertDataLayoutForOp, SetDynamicOptions;
     ort_unused OnRunStart, OnRunEnd, CreateAllocator, CreateSyncStreamForDevice;
     const char *(*GetCompiledModelCompatibilityInfo)(struct OrtEp *, const OrtGraph *);
-    ort_unused GetKernelRegistry; // 1.24
+    OrtStatus *(*GetKernelRegistry)(struct OrtEp *, const OrtKernelRegistry **out); // 1.24
     OrtStatus *(*IsConcurrentRunSupported)(struct OrtEp *, bool *out);
     ort_unused Sync; // 1.25
     OrtStatus *(*CreateProfiler)(struct OrtEp *, OrtEpProfilerImpl **out);
     ort_unused IsGraphCaptureEnabled, IsGraphCaptured, ReplayGraph; // 1.26
     ort_unused GetGraphCaptureNodeAssignmentPolicy, GetAvailableResource;
-    ort_unused OnSessionInitializationEnd, GetDefaultMemoryDevice, ReleaseCapturedGraph; // 1.27
-    ort_unused GetWeightlessSupport;                                                     // 1.29
+    ort_unused OnSessionInitializationEnd; // 1.27
+    OrtStatus *(*GetDefaultMemoryDevice)(const struct OrtEp *, const OrtMemoryDevice **out);
+    ort_unused ReleaseCapturedGraph;
+    ort_unused GetWeightlessSupport; // 1.29
 } OrtEp;
 
 typedef struct OrtEpFactory {

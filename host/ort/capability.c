@@ -30,6 +30,7 @@ struct reading {
 
 struct partition {
     const struct host *host;
+    bool on_card;
     const OrtNode **nodes;
     size_t count;
     const char **why; // per node; NULL: taken. Borrowed
@@ -43,7 +44,8 @@ struct partition {
 
 static const size_t NOBODY = (size_t)-1;
 static const char no_way[] = "its operands or results are of a kind that the host can hand to "
-                             "nobody (sequences, optionals), "
+                             "nobody (sequences, optionals; strings and numbers of less than 8 "
+                             "bits on a card), "
                              "and not all that make and read them are taken";
 
 static const char forgotten[] =
@@ -75,6 +77,14 @@ static void partition_fini(struct partition *p)
 
 // --- values ---
 
+// A card's memory has no strings, and no bytes that several numbers share.
+static bool is_hosts_alone(const struct value_type *type)
+{
+    enum { STRING = 8 };
+    const int element = host_own_element(type->type.element);
+    return element == STRING || narrow_bits(element) != 0;
+}
+
 static OrtStatus *find_value(struct partition *p, const OrtValueInfo *info, size_t *out)
 {
     const char *name = value_name(p->host, info);
@@ -86,9 +96,10 @@ static OrtStatus *find_value(struct partition *p, const OrtValueInfo *info, size
         !names_put(&p->names, name, p->value_count))
         return host_no_memory(p->host);
     const bool constant = value_is_constant(p->host, info); // handed over once, whatever it is
+    const bool crosses = type.crosses && !(p->on_card && is_hosts_alone(&type));
     *out = p->value_count;
     p->values[p->value_count++] =
-        (struct value){.maker = NOBODY, .constant = constant, .crosses = type.crosses || constant};
+        (struct value){.maker = NOBODY, .constant = constant, .crosses = crosses || constant};
     return NULL;
 }
 
@@ -393,7 +404,7 @@ OrtStatus *provider_capability(OrtEp *base, const OrtGraph *graph, OrtEpGraphSup
 {
     struct provider *ep = (struct provider *)base;
     const OrtNode *around = NULL;
-    struct partition p = {.host = ep->host};
+    struct partition p = {.host = ep->host, .on_card = ep->card != NULL};
     HOST_TRY(ep->host->Graph_GetParentNode(graph, &around));
     if (around && takes_node(ep, graph, around))
         return NULL;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card.h"
 #include "fused.h"
 
 // --- compiling ---
@@ -12,6 +13,7 @@ static void fused_destroy(struct fused *f)
 {
     if (!f)
         return;
+    card_plans_destroy(f->plans); // which share what the program has
     migraphx_program_destroy(f->program);
     for (size_t i = 0; f->in_names && i < f->in_count; i++)
         free(f->in_names[i]);
@@ -62,17 +64,62 @@ static migraphx_status set_options(migraphx_compile_options_t c, const struct op
     return status;
 }
 
-static migraphx_status compile_program(migraphx_program_t program, const struct options *o)
+static migraphx_status has_open_sizes(migraphx_program_t program, bool *out)
 {
+    migraphx_program_parameter_shapes_t shapes = NULL;
+    migraphx_status status = migraphx_program_get_parameter_shapes(&shapes, program);
+    size_t count = 0;
+    *out = false;
+    if (status == migraphx_status_success)
+        status = migraphx_program_parameter_shapes_size(&count, shapes);
+    const char **names = calloc(count + 1, sizeof *names);
+    if (status == migraphx_status_success && names)
+        status = migraphx_program_parameter_shapes_names(names, shapes);
+    for (size_t i = 0; names && i < count && status == migraphx_status_success; i++) {
+        const_migraphx_shape_t shape = NULL;
+        bool open = false;
+        status = migraphx_program_parameter_shapes_get(&shape, shapes, names[i]);
+        if (status == migraphx_status_success)
+            status = migraphx_shape_dynamic(&open, shape);
+        *out |= open;
+    }
+    free(names);
+    migraphx_program_parameter_shapes_destroy(shapes);
+    return names ? status : migraphx_status_unknown_error;
+}
+
+// A program of fixed sizes takes the card's addresses; of one with open sizes such are made as sizes
+// come (card_run.c).
+static migraphx_status set_card(migraphx_compile_options_t c, migraphx_program_t program,
+                                const struct card *card)
+{
+    bool open = true; // the host's memory, whatever computes
+    migraphx_status status = migraphx_status_success;
+    if (card) {
+        const char *number = strchr(card->name, ':') + 1;
+        status = migraphx_compile_options_set_device_id(c, (size_t)strtoul(number, NULL, 10));
+        if (status == migraphx_status_success)
+            status = has_open_sizes(program, &open);
+    }
+    return status == migraphx_status_success ? migraphx_compile_options_set_offload_copy(c, open)
+                                             : status;
+}
+
+static migraphx_status compile_program(migraphx_program_t program, const struct options *o,
+                                       const struct card *card)
+{
+    const char *name = *o->device ? o->device : card ? "gpu" : "cpu";
     migraphx_target_t target = NULL;
     migraphx_compile_options_t c = NULL;
     migraphx_status status = quantize(program, o);
     if (status == migraphx_status_success)
-        status = migraphx_target_create(&target, *o->device ? o->device : "cpu");
+        status = migraphx_target_create(&target, name);
     if (status == migraphx_status_success)
         status = migraphx_compile_options_create(&c);
     if (status == migraphx_status_success)
         status = set_options(c, o);
+    if (status == migraphx_status_success)
+        status = set_card(c, program, card);
     if (status == migraphx_status_success)
         status = migraphx_program_compile(program, target, c);
     if (status == migraphx_status_success && o->mem_limit)
@@ -83,7 +130,7 @@ static migraphx_status compile_program(migraphx_program_t program, const struct 
 }
 
 static OrtStatus *make_program(struct fused *f, const OrtGraph *graph,
-                               const OrtValueInfo *const *outputs, const struct options *o)
+                               const OrtValueInfo *const *outputs, const struct provider *ep)
 {
     migraphx_onnx_graph_t handed = NULL;
     migraphx_onnx_options_t options = NULL;
@@ -94,7 +141,7 @@ static OrtStatus *make_program(struct fused *f, const OrtGraph *graph,
     migraphx_onnx_options_destroy(options);
     migraphx_onnx_graph_destroy(handed);
     if (status == migraphx_status_success)
-        status = compile_program(f->program, o);
+        status = compile_program(f->program, &ep->options, ep->card);
     return status == migraphx_status_success ? NULL : host_pass_on(f->host, f->name);
 }
 
@@ -149,8 +196,7 @@ static OrtStatus *get_program(struct fused *f, const struct provider *ep, const 
 {
     const OrtNode *kept = NULL;
     HOST_TRY(find_context(ep, graph, &kept));
-    return kept ? context_load(ep, graph, kept, &f->program)
-                : make_program(f, graph, outputs, &ep->options);
+    return kept ? context_load(ep, graph, kept, &f->program) : make_program(f, graph, outputs, ep);
 }
 
 static OrtStatus *keep_program(const struct fused *f, const struct provider *ep,
@@ -189,6 +235,8 @@ static OrtStatus *fill(struct fused *f, const struct provider *ep, const OrtGrap
         status = get_program(f, ep, graph, out);
     if (!status)
         status = find_inputs(f, in);
+    if (!status && ep->card)
+        status = card_plans_create(&f->plans, f, ep->card, ep->options.specialise);
     if (!status && kept && ep->options.context && f->host->CreateNode)
         status = keep_program(f, ep, graph, in, out, kept);
     free(in);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin.h"
+#include "card.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -39,12 +39,30 @@ static const char *get_version(const OrtEpFactory *base)
     return MGX_ORT_VERSION;
 }
 
-// The host's processor, once.
+static OrtStatus *offer_cards(struct factory *f, OrtEpDevice **out, size_t room, size_t *count)
+{
+    const struct host *h = &f->host;
+    for (size_t i = 0; i < f->cards->count && *count < room; i++) {
+        const struct card *c = &f->cards->list[i];
+        HOST_TRY(h->CreateEpDevice(&f->base, c->hardware, NULL, NULL, &out[*count]));
+        ++*count; // the host's, whatever comes next
+        HOST_TRY(h->EpDevice_AddAllocatorInfo(out[*count - 1], c->memory));
+    }
+    return NULL;
+}
+
+// Cards, and the host's processor once. Who uses AMD's provider gets a card where there is one: all
+// devices of that name are taken together.
 static OrtStatus *get_devices(OrtEpFactory *base, const OrtHardwareDevice *const *devices,
                               size_t count, OrtEpDevice **out, size_t room, size_t *out_count)
 {
-    const struct host *h = &((struct factory *)base)->host;
+    struct factory *f = (struct factory *)base;
+    const struct host *h = &f->host;
     *out_count = 0;
+    HOST_TRY(cards_find(f->cards, devices, count));
+    HOST_TRY(offer_cards(f, out, room, out_count));
+    if (f->name == amd_name && *out_count)
+        return NULL;
     for (size_t i = 0; i < count && *out_count < room; i++) {
         if (h->HardwareDevice_Type(devices[i]) != ORT_DEVICE_CPU)
             continue;
@@ -59,13 +77,12 @@ static OrtStatus *create_ep(OrtEpFactory *base, const OrtHardwareDevice *const *
                             const OrtKeyValuePairs *const *metadata, size_t count,
                             const OrtSessionOptions *session, const OrtLogger *logger, OrtEp **out)
 {
-    (void)devices;
     (void)metadata;
     const struct factory *f = (const struct factory *)base;
-    if (count != 1)
-        return host_fail(&f->host, ORT_INVALID_ARGUMENT,
-                         "MIGraphX: a session runs on one device, %zu are given", count);
-    return provider_create(f, session, logger, out);
+    struct card *card = NULL; // the first that is given; with none, the processor
+    for (size_t i = 0; i < count && !card; i++)
+        card = cards_of_hardware(f->cards, devices[i]);
+    return provider_create(f, card, session, logger, out);
 }
 
 static void release_ep(OrtEpFactory *base, OrtEp *ep)
@@ -88,13 +105,14 @@ static OrtStatus *validate(OrtEpFactory *base, const OrtHardwareDevice *const *d
     return NULL;
 }
 
+// --- what cards alone have ---
+
 static OrtStatus *create_allocator(OrtEpFactory *base, const OrtMemoryInfo *memory,
                                    const OrtKeyValuePairs *options, OrtAllocator **out)
 {
-    (void)base;
-    (void)memory;
     (void)options;
-    *out = NULL;
+    struct card *card = cards_of_memory(((struct factory *)base)->cards, memory);
+    *out = card ? &card->allocator : NULL; // one for all; of the processor: the host's own
     return NULL;
 }
 
@@ -106,9 +124,7 @@ static void release_allocator(OrtEpFactory *base, OrtAllocator *allocator)
 
 static OrtStatus *create_transfer(OrtEpFactory *base, OrtDataTransferImpl **out)
 {
-    (void)base;
-    *out = NULL;
-    return NULL;
+    return card_transfer_create(((struct factory *)base)->cards, out);
 }
 
 static bool is_stream_aware(const OrtEpFactory *base)
@@ -124,7 +140,7 @@ static OrtStatus *create_stream(OrtEpFactory *base, const OrtMemoryDevice *devic
     (void)options;
     *out = NULL;
     return host_fail(&((struct factory *)base)->host, ORT_NOT_IMPLEMENTED,
-                     "MIGraphX: a processor has no streams");
+                     "MIGraphX: runs and copies are done when a call returns");
 }
 
 static OrtStatus *get_incompatibility(OrtEpFactory *base, const OrtHardwareDevice *device,
@@ -162,13 +178,15 @@ static OrtStatus *get_domains(OrtEpFactory *base, OrtCustomOpDomain **out, size_
 
 // --- factories ---
 
-static struct factory *create(const struct host *host, const char *name)
+static struct factory *create(const struct host *host, const char *name, struct cards *cards)
 {
     struct factory *f = NEWLY(struct factory);
     if (!f)
         return NULL;
     f->host = *host;
     f->name = name;
+    f->cards = cards;
+    cards->users++;
     f->base = (OrtEpFactory){.ort_version_supported = host->version,
                              .GetName = get_name,
                              .GetVendor = get_vendor,
@@ -217,17 +235,25 @@ OrtStatus *CreateEpFactories(const char *registered_name, const OrtApiBase *base
     *out_count = 0;
     if (!host_read(&host, base))
         return too_old(base);
+    struct cards *cards = NEWLY(struct cards);
+    if (!cards)
+        return host_no_memory(&host);
+    cards->host = host;
+    cards->users = 1; // until there are factories
     for (size_t i = 0; i < (as_amd ? 1 : 2) && i < room; i++) {
-        struct factory *f = create(&host, names[i]);
+        struct factory *f = create(&host, names[i], cards);
         if (!f)
             break;
         out[(*out_count)++] = &f->base;
     }
+    cards_leave(cards);
     return *out_count ? NULL : host_no_memory(&host);
 }
 
 OrtStatus *ReleaseEpFactory(OrtEpFactory *factory)
 {
+    if (factory)
+        cards_leave(((struct factory *)factory)->cards);
     free(factory);
     return NULL;
 }

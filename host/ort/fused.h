@@ -16,6 +16,7 @@ struct fused {
     int *out_elements;                   // of results, by the host's number
     bool has_values;                     // some result has no place (fused_is_value)
     char *name;
+    struct card_plans *plans; // of a card (card.h); NULL: the processor
 };
 
 // A run of this thread that the host profiles, as migraphx_program_run_buffers does it; false where it

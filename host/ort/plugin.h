@@ -4,6 +4,7 @@
 //     factory   one per name that the provider goes by; holds what is known of the host
 //     provider  one per session: its options
 //     fused     one per graph that was taken: the compiled program, and where its values come from
+//     card      one per card of this machine (card.h)
 //
 // Holds: nothing here is mutable once a session is made, so runs of one session need no lock.
 // Failures are the host's status objects; NULL is success, as everywhere in its interface.
@@ -79,10 +80,14 @@ bool names_find(const struct names *, const char *name, size_t *value);
 
 extern const char *const provider_names[]; // NULL at the end
 
+struct card; // card.h
+struct cards;
+
 struct factory {
     OrtEpFactory base;
     struct host host;
     const char *name;
+    struct cards *cards; // of all factories
 };
 
 struct options {
@@ -99,14 +104,16 @@ struct provider {
     const struct host *host;
     const OrtLogger *logger;
     const char *name;
+    struct card *card; // NULL: the processor
+    OrtKernelRegistry *kernels;
     struct options options;
 };
 
 // "ep.<name in small letters>.<option>" of the session's entries; unknown ones are refused.
 OrtStatus *options_read(struct options *out, const struct host *, const OrtLogger *,
                         const char *provider, const OrtSessionOptions *);
-OrtStatus *provider_create(const struct factory *, const OrtSessionOptions *, const OrtLogger *,
-                           OrtEp **out);
+OrtStatus *provider_create(const struct factory *, struct card *, const OrtSessionOptions *,
+                           const OrtLogger *, OrtEp **out);
 void provider_destroy(OrtEp *);
 OrtStatus *provider_capability(OrtEp *, const OrtGraph *, OrtEpGraphSupportInfo *);
 OrtStatus *provider_compile(OrtEp *, const OrtGraph **, const OrtNode **, size_t count,

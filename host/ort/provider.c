@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A provider of one session.
 #include <stdlib.h>
+#include <string.h>
 
-#include "plugin.h"
+#include "card.h"
 
 static const char *get_name(const OrtEp *base)
 {
@@ -17,8 +18,35 @@ static OrtStatus *is_concurrent(OrtEp *base, bool *out)
     return NULL;
 }
 
-OrtStatus *provider_create(const struct factory *factory, const OrtSessionOptions *session,
-                           const OrtLogger *logger, OrtEp **out)
+// The host's own copies between its nodes and these.
+static OrtStatus *get_kernels(OrtEp *base, const OrtKernelRegistry **out)
+{
+    *out = ((const struct provider *)base)->kernels;
+    return NULL;
+}
+
+static OrtStatus *get_memory(const OrtEp *base, const OrtMemoryDevice **out)
+{
+    const struct provider *ep = (const struct provider *)base;
+    *out = ep->card ? ep->host->MemoryInfo_GetMemoryDevice(ep->card->memory) : NULL;
+    return NULL;
+}
+
+static OrtStatus *set_up(struct provider *ep, const OrtSessionOptions *session)
+{
+    HOST_TRY(options_read(&ep->options, ep->host, ep->logger, ep->name, session));
+    if (!ep->card)
+        return NULL;
+    const char *target = ep->options.device;
+    if (*target && strcmp(target, "gpu") != 0)
+        return host_fail(ep->host, ORT_INVALID_ARGUMENT,
+                         "MIGraphX: option target is \"%s\", but the session's device is card %s",
+                         target, ep->card->name);
+    return card_kernels(ep->card, ep->name, &ep->kernels);
+}
+
+OrtStatus *provider_create(const struct factory *factory, struct card *card,
+                           const OrtSessionOptions *session, const OrtLogger *logger, OrtEp **out)
 {
     const struct host *h = &factory->host;
     struct provider *ep = NEWLY(struct provider);
@@ -29,20 +57,26 @@ OrtStatus *provider_create(const struct factory *factory, const OrtSessionOption
                        .GetCapability = provider_capability,
                        .Compile = provider_compile,
                        .ReleaseNodeComputeInfos = provider_release,
+                       .GetKernelRegistry = card ? get_kernels : NULL,
                        .IsConcurrentRunSupported = is_concurrent,
-                       .CreateProfiler = profiler_create};
+                       .CreateProfiler = profiler_create,
+                       .GetDefaultMemoryDevice = get_memory};
     ep->host = h;
     ep->logger = logger;
     ep->name = factory->name;
-    OrtStatus *status = options_read(&ep->options, h, logger, factory->name, session);
+    ep->card = card;
+    OrtStatus *status = set_up(ep, session);
     if (status)
-        free(ep);
+        provider_destroy(&ep->base);
     else
         *out = &ep->base;
     return status;
 }
 
-void provider_destroy(OrtEp *ep)
+void provider_destroy(OrtEp *base)
 {
+    struct provider *ep = (struct provider *)base;
+    if (ep && ep->kernels)
+        ep->host->ReleaseKernelRegistry(ep->kernels);
     free(ep);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card.h"
 #include "fused.h"
 
 enum { FEW = 32 };
@@ -204,6 +205,8 @@ static OrtStatus *run_with(const struct fused *f, OrtKernelContext *context,
             HOST_TRY(take_input(f, context, i, &buffers[count], &made[count]));
             count++;
         }
+    if (f->plans)
+        return card_compute(f->plans, context, buffers, count);
     migraphx_arguments_t *out = f->has_values ? &results : NULL;
     migraphx_status status;
     if (!profiler_run(f, out, buffers, count, place, &r, &status))

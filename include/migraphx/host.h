@@ -184,6 +184,53 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_buffers_spans(
     size_t params_size, migraphx_place_callback_t place, void *data,
     migraphx_span_callback_t callback, void *callback_data);
 
+// The same, by a stream of the host's (a driver's handle, NULL its default one) on a card. Returns
+// before its work is done where no step and no result is the processor's; what it was given stays
+// until then.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_buffers_async(
+    migraphx_arguments_t *out, migraphx_program_t program, const migraphx_buffer *params,
+    size_t params_size, migraphx_place_callback_t place, void *data, void *stream);
+
+// --- a card's memory, for a host with allocators and streams of its own ---
+//
+// A program that is compiled without offload_copy runs over such addresses: as parameters, and for
+// the places of results of known size, which are parameters named main:#output_0 and so on. Cards
+// are named as for migraphx_device_allocate (extensions.h).
+
+// Writes the name of card `number` among those that `device` stands for, NULL being those that target
+// "gpu" takes: "cuda:0". No card is opened where counting suffices. Behind the last one the call fails.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_card(char *out, size_t out_size,
+                                                       const char *device, size_t number);
+// Makes so many bytes, aligned to 64 at least.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_memory_allocate(void **out, size_t size,
+                                                                  const char *device);
+// Frees them. Nothing uses them any more.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_memory_free(void *address, const char *device);
+
+// A queue does what it is given in order, at some later time. It is used by one thread at a time.
+typedef struct migraphx_device_queue *migraphx_device_queue_t;
+
+// Makes a queue with a stream of its own.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_queue_create(migraphx_device_queue_t *out,
+                                                               const char *device);
+// Waits, and destroys it.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_queue_destroy(migraphx_device_queue_t queue);
+// Gives the driver's handle of its stream.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_queue_stream(void **out,
+                                                               migraphx_device_queue_t queue);
+// Which of the two places of a copy are the processor's memory.
+typedef enum {
+    migraphx_copy_within, // neither
+    migraphx_copy_in,     // the one that is read
+    migraphx_copy_out,    // the one that is written
+} migraphx_copy_t;
+// Copies bytes. Those of the processor's memory stay as they are until the queue was waited for.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_queue_copy(migraphx_device_queue_t queue,
+                                                             void *to, const void *from,
+                                                             size_t size, migraphx_copy_t way);
+// Waits until all that it was given is done, and says what failed meanwhile.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_queue_wait(migraphx_device_queue_t queue);
+
 #ifdef __cplusplus
 }
 #endif

@@ -326,6 +326,10 @@ void mgx_api_trace_eval(int level, const struct mgx_ins *ins, const struct mgx_t
                         double milliseconds);
 double mgx_api_milliseconds(void); // of a steady clock
 
+// "host" is NULL; NULL and "" are the card that target("gpu") takes.
+enum mgx_status mgx_api_find_memory(const char *device, const struct mgx_memory **out,
+                                    struct mgx_diag *diag) MGX_NODISCARD;
+
 // The one context of host targets.
 migraphx_context_t mgx_api_host_context(void);
 

@@ -11,21 +11,31 @@
 
 static const char host_name[] = "host";
 
-// "host" is NULL; NULL is the card that target("gpu") takes.
-static enum mgx_status find_memory(const char *device, const struct mgx_memory **out,
-                                   struct mgx_diag *diag)
+// The target whose programs have a memory of their own.
+static enum mgx_status find_target(const struct mgx_target **out, struct mgx_diag *diag)
 {
+    int count;
+    const struct mgx_target *const *targets = mgx_target_all(&count);
+    for (int i = 0; i < count; i++)
+        if ((*out = targets[i])->memory)
+            return MGX_OK;
+    return mgx_fail(diag, MGX_NOT_FOUND, "no target of this build has memory of its own");
+}
+
+static const char *name_or_environment(const char *device)
+{
+    return device && *device ? device : mgx_api_environment()->gpu_device;
+}
+
+enum mgx_status mgx_api_find_memory(const char *device, const struct mgx_memory **out,
+                                    struct mgx_diag *diag)
+{
+    const struct mgx_target *target;
     *out = NULL;
     if (device && strcmp(device, host_name) == 0)
         return MGX_OK;
-    int count;
-    const struct mgx_target *const *targets = mgx_target_all(&count);
-    if (!device || !*device)
-        device = mgx_api_environment()->gpu_device;
-    for (int i = 0; i < count; i++)
-        if (targets[i]->memory)
-            return targets[i]->memory(device, out, diag);
-    return mgx_fail(diag, MGX_NOT_FOUND, "no target of this build has memory of its own");
+    TRY(find_target(&target, diag));
+    return target->memory(name_or_environment(device), out, diag);
 }
 
 static enum mgx_status require_numbers(const struct mgx_shape *s, struct mgx_diag *diag)
@@ -48,7 +58,7 @@ static const struct mgx_memory *locate(const struct mgx_tensor *t)
 {
     const struct mgx_memory *card;
     struct mgx_diag quiet = {.status = MGX_OK};
-    if (t->storage || !t->data || find_memory(NULL, &card, &quiet) != MGX_OK || !card)
+    if (t->storage || !t->data || mgx_api_find_memory(NULL, &card, &quiet) != MGX_OK || !card)
         return mgx_tensor_memory(t);
     return card->holds && card->holds(card, t->data) ? card : NULL;
 }
@@ -58,7 +68,7 @@ static enum mgx_status allocate(struct mgx_tensor *out, const struct mgx_shape *
 {
     const struct mgx_memory *memory;
     TRY(require_numbers(s, diag));
-    TRY(find_memory(device, &memory, diag));
+    TRY(mgx_api_find_memory(device, &memory, diag));
     TRY(mgx_tensor_create_on(out, s, memory, diag));
     if (!memory && out->data)
         memset(out->data, 0, span(s));
@@ -84,7 +94,7 @@ static enum mgx_status own(struct mgx_tensor *out, const struct mgx_shape *s, vo
 {
     const struct mgx_memory *memory;
     TRY(require_numbers(s, diag));
-    TRY(find_memory(device, &memory, diag));
+    TRY(mgx_api_find_memory(device, &memory, diag));
     TRY(mgx_api_tensor_own(out, s, address, release, owner, diag));
     out->storage->memory = memory;
     return MGX_OK;
@@ -124,7 +134,7 @@ static enum mgx_status copy_to(struct mgx_tensor *out, const struct mgx_tensor *
     const struct mgx_memory *memory, *has = locate(from);
     struct mgx_tensor packed;
     TRY(require_numbers(&from->shape, diag));
-    TRY(find_memory(device, &memory, diag));
+    TRY(mgx_api_find_memory(device, &memory, diag));
     if (has)
         packed = mgx_tensor_share(from);
     else
@@ -194,7 +204,7 @@ migraphx_status migraphx_device_find(const char **out, const char *device)
     API_NEED(out);
     API_DIAG(diag);
     const struct mgx_memory *memory;
-    const enum mgx_status status = find_memory(device, &memory, &diag);
+    const enum mgx_status status = mgx_api_find_memory(device, &memory, &diag);
     if (status == MGX_OK)
         *out = !memory ? host_name : memory->device;
     return mgx_api_leave(status, &diag);
@@ -204,8 +214,28 @@ migraphx_status migraphx_device_wait(const char *device)
 {
     API_DIAG(diag);
     const struct mgx_memory *memory;
-    enum mgx_status status = find_memory(device, &memory, &diag);
+    enum mgx_status status = mgx_api_find_memory(device, &memory, &diag);
     if (status == MGX_OK && memory && memory->settle)
         status = memory->settle(memory, &diag);
+    return mgx_api_leave(status, &diag);
+}
+
+migraphx_status migraphx_device_card(char *out, size_t out_size, const char *device, size_t number)
+{
+    API_NEED(out);
+    API_DIAG(diag);
+    enum { ROOM = 24 };
+    const struct mgx_target *target;
+    char name[ROOM] = "";
+    enum mgx_status status = find_target(&target, &diag);
+    if (number > INT16_MAX)
+        return mgx_api_bad("%s: there is no card %zu", __func__, number);
+    if (status == MGX_OK)
+        status = target->card(name_or_environment(device), (int)number, name, &diag);
+    if (status == MGX_OK && strlen(name) >= out_size)
+        return mgx_api_bad("%s: \"%s\" needs %zu bytes, %zu are given", __func__, name,
+                           strlen(name) + 1, out_size);
+    if (status == MGX_OK)
+        strcpy(out, name);
     return mgx_api_leave(status, &diag);
 }

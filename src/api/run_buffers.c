@@ -91,8 +91,9 @@ struct room { // of one run
     void **placed;
     migraphx_span_callback_t tell;
     void *tell_data;
-    int count;     // of results
-    void *on_heap; // what they lie in where they are many
+    void *const *stream; // NULL: none of the caller's
+    int count;           // of results
+    void *on_heap;       // what they lie in where they are many
     struct few {
         struct mgx_named_tensor params[FEW];
         struct mgx_tensor results[FEW];
@@ -150,6 +151,8 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_prog
                         .place = room->placing.place ? ask : NULL,
                         .place_user = &room->placing,
                         .placed = room->placed,
+                        .on_stream = room->stream != NULL,
+                        .stream = room->stream ? *room->stream : NULL,
                         .seed = mgx_api_seed(&program->manner),
                         .limit_bytes = program->manner.limit_bytes};
     TRY(mgx_api_run_told(p, &r, room->tell, room->tell_data, diag));
@@ -191,6 +194,22 @@ migraphx_status migraphx_program_run_buffers(migraphx_arguments_t *out, migraphx
     room.placing.place = place;
     room.placing.data = data;
     room.tell = NULL;
+    room.stream = NULL;
+    return run_buffers(out, program, params, params_size, &room);
+}
+
+migraphx_status
+migraphx_program_run_buffers_async(migraphx_arguments_t *out, migraphx_program_t program,
+                                   const migraphx_buffer *params, size_t params_size,
+                                   migraphx_place_callback_t place, void *data, void *stream)
+{
+    NEED_PARAMS(program, params, params_size);
+    struct room room;
+    room.on_heap = NULL;
+    room.placing.place = place;
+    room.placing.data = data;
+    room.tell = NULL;
+    room.stream = &stream;
     return run_buffers(out, program, params, params_size, &room);
 }
 
@@ -208,5 +227,6 @@ migraphx_program_run_buffers_spans(migraphx_arguments_t *out, migraphx_program_t
     room.placing.data = data;
     room.tell = callback;
     room.tell_data = callback_data;
+    room.stream = NULL;
     return run_buffers(out, program, params, params_size, &room);
 }

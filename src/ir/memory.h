@@ -41,13 +41,15 @@ struct mgx_memory {
                             struct mgx_diag *diag) MGX_NODISCARD;
     enum mgx_status (*wait)(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
 
-    // All of these or none: callers' streams. `enter` has the queue give its work to the caller's
-    // stream (a handle of the device's driver, NULL its default one), or with `own` to its own
-    // again, behind all that it was given before. `leave` says that what was given will not be
+    // All of these three or none: callers' streams. `enter` has the queue give its work to the
+    // caller's stream (a handle of the device's driver, NULL its default one), or with `own` to its
+    // own again, behind all that it was given before. `leave` says that what was given will not be
     // waited for: the next `enter` comes behind it on the device, and so does queue_destroy.
     enum mgx_status (*enter)(struct mgx_queue *queue, bool own, void *stream,
                              struct mgx_diag *diag) MGX_NODISCARD;
     enum mgx_status (*leave)(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
+    // The driver's handle of the stream that the queue gives its work to.
+    void *(*stream)(struct mgx_queue *queue);
     // Is the address in it? Asked of addresses that came without a word about them.
     bool (*holds)(const struct mgx_memory *m, const void *address);
     // A mark behind what the queue was given (*mark NULL: made now), and the microseconds between

@@ -54,6 +54,10 @@ struct mgx_target {
     // and ":n" for card n of whatever there is. It lasts as long as the process. NULL: the host's.
     enum mgx_status (*memory)(const char *device, const struct mgx_memory **out,
                               struct mgx_diag *diag);
+    // Name of card `number` among those that `device` stands for, in room for 24 bytes, without
+    // opening one where counting suffices; MGX_NOT_FOUND behind the last one. NULL where `memory`
+    // is.
+    enum mgx_status (*card)(const char *device, int number, char *name, struct mgx_diag *diag);
     enum mgx_status (*compile)(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag);
     // What an executable holds for itself alone. NULL: the target makes no plans for sizes met at

@@ -390,6 +390,7 @@ static const char *const keeps[] = {"tf32", "gemm_provider", NULL};
 const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .usable = gpu_device_usable,
                                           .memory = memory,
+                                          .card = gpu_device_name,
                                           .compile = compile,
                                           .bytes = mgx_plan_bytes,
                                           .sees_values = true,

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Runs stored ONNX cases through ONNX Runtime with this engine as its provider.
 
-    suite.py [--build build] [--cases BUILD/suite/node ...] [--only REGEX] [--optimise] [--verbose]
+    suite.py [--build build] [--cases BUILD/suite/node ...] [--only REGEX] [--optimise] [--card] [--verbose]
 
 The cases are those that test/onnx/make_suite.py wrote. Of each the host's own account of where its nodes
 were placed is asked for: all on the provider, with the processor of the host as no way out, or the case
 counts as not placed, unless the host refuses the model by itself, or something that goes in or out is of a
-kind that a host's provider cannot hand over: a sequence, an optional. Results must be those stored, within
+kind that a host's provider cannot hand over: a sequence, an optional; with --card (the first one,
+MIGRAPHX_GPU_DEVICE) strings and numbers of less than 8 bits. Results must be those stored, within
 the case's tolerances. Cases that the engine's own list of expected failures names are forgiven. A crash is one failed case. Needs onnx, numpy and the onnxruntime that is to be tested.
 """
 import argparse
@@ -22,15 +23,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINE = os.path.join(HERE, "..", "..", "onnx")
 PROVIDER = "MgxExecutionProvider"
 SECONDS = 120
+CARD = False
 
 
 def expected():
-    """Names of cases that may fail on target cpu."""
+    """Names of cases that may fail on target cpu, or on a card."""
     names = set()
     with open(os.path.join(ENGINE, "expected_failures.txt")) as f:
         for line in f:
             words = line.split(":", 1)[0].split()
-            if words and not line.startswith("#") and (len(words) == 1 or words[0] == "cpu"):
+            if words and not line.startswith("#") and (len(words) == 1 or words[0] in (("gpu", "ref") if CARD else ("cpu",))):
                 names.add(words[-1])
     return names
 
@@ -46,7 +48,9 @@ def session(ort, path, optimise, fallback):
     options.intra_op_num_threads = 1
     if fallback:
         return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    options.add_provider_for_devices([d for d in ort.get_ep_devices() if d.ep_name == PROVIDER], {})
+    kind = ort.OrtHardwareDeviceType.GPU if CARD else ort.OrtHardwareDeviceType.CPU
+    devices = [d for d in ort.get_ep_devices() if d.ep_name == PROVIDER and d.device.type == kind]
+    options.add_provider_for_devices(devices[:1], {})
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     return ort.InferenceSession(path, options)
@@ -67,6 +71,7 @@ def feed_of(model, data, load):
 NARROW = {"bfloat16": 16, "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19, "float8_e5m2fnuz": 20,
           "float8_e8m0fnu": 24, "uint4": 21, "int4": 22, "float4_e2m1fn": 23, "uint2": 25, "int2": 26}
 # numpy's names of types that the host's Python has no arrays of, and its numbers
+HOSTS_ALONE = (8, 21, 22, 23, 25, 26)  # strings, and what BITS has, by the standard's numbers
 BITS = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2}  # packed, low bits first
 
 
@@ -113,7 +118,10 @@ def run(ort, s, feed, want):
 
 def can_cross(model):
     """Can a provider be handed and hand out all that goes in and out?"""
-    return all(v.type.WhichOneof("value") == "tensor_type" for v in [*model.graph.input, *model.graph.output])
+    types = [v.type for v in [*model.graph.input, *model.graph.output]]
+    if any(t.WhichOneof("value") != "tensor_type" for t in types):
+        return False
+    return not CARD or not any(t.tensor_type.elem_type in HOSTS_ALONE for t in types)
 
 
 def run_case(ort, onnx, support, folder, optimise):
@@ -168,6 +176,7 @@ def run_all(args, folders):
     results = {}
     command = [sys.executable, os.path.abspath(__file__), "--work", "--build", args.build]
     command += ["--optimise"] if args.optimise else []
+    command += ["--card"] if args.card else []
     while len(results) < len(folders):
         rest = [f for f in folders if f not in results]
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -196,10 +205,13 @@ def main():
     parser.add_argument("--cases", nargs="*")
     parser.add_argument("--only", default="")
     parser.add_argument("--optimise", action="store_true", help="the host's own graph optimisations on")
+    parser.add_argument("--card", action="store_true", help="the first card instead of the processor")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
+    global CARD
+    CARD = args.card
     if args.work:
         return work(args)
     roots = args.cases or sorted(glob.glob(os.path.join(args.build, "suite", "*")))

@@ -6,6 +6,7 @@
 #include "targets/gpu/device/device.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,4 +164,46 @@ void gpu_device_close(struct gpu_device *d)
     pthread_mutex_lock(&lock);
     leave(d);
     pthread_mutex_unlock(&lock);
+}
+
+// The first API that has a card.
+static enum mgx_status first_api(const struct gpu_api **out, struct mgx_diag *diag)
+{
+    struct gpu_device *unused = NULL;
+    for (int i = 0; gpu_apis[i]; i++) {
+        struct mgx_diag quiet = {.status = MGX_OK};
+        *out = gpu_apis[i];
+        if (count_cards(*out, 0, &unused, &quiet) == MGX_OK)
+            return MGX_OK;
+    }
+    return try_all(count_cards, 0, &unused, diag); // says why
+}
+
+static enum mgx_status name_card(const char *choice, int number, char name[GPU_CARD_SIZE],
+                                 struct mgx_diag *diag)
+{
+    const struct gpu_api *api = NULL;
+    const bool any = !choice || !*choice || *choice == ':';
+    int index = -1, count = 0;
+    if (any ? choice && *choice && !read_number(choice, &index)
+            : !read_choice(choice, &api, &index))
+        return mgx_fail(diag, MGX_INVALID, "'%s' names no device", choice);
+    if (any)
+        TRY(first_api(&api, diag));
+    TRY(api->count(&count, diag));
+    const int card = index < 0 ? number : index;
+    if (card >= count || (index >= 0 && number > 0))
+        return mgx_fail(diag, MGX_NOT_FOUND, "there is no card %d of %s", number,
+                        any ? api->name : choice);
+    snprintf(name, GPU_CARD_SIZE, "%s:%d", api->name, card);
+    return MGX_OK;
+}
+
+enum mgx_status gpu_device_name(const char *choice, int number, char name[GPU_CARD_SIZE],
+                                struct mgx_diag *diag)
+{
+    pthread_mutex_lock(&lock);
+    const enum mgx_status status = name_card(choice, number, name, diag);
+    pthread_mutex_unlock(&lock);
+    return status;
 }

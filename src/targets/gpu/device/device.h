@@ -31,7 +31,7 @@ enum gpu_feature {
     GPU_TENSOR_MAPS = 1 << 6  // a copy engine that takes boxes of tensors: tensor_map
 };
 
-enum { GPU_NAME_SIZE = 128, GPU_ARCH_SIZE = 64 };
+enum { GPU_NAME_SIZE = 128, GPU_ARCH_SIZE = 64, GPU_CARD_SIZE = 24 };
 
 struct gpu_properties {
     char name[GPU_NAME_SIZE]; // "NVIDIA H200"
@@ -195,3 +195,7 @@ enum mgx_status gpu_device_open(const char *choice, int index, struct gpu_device
 void gpu_device_close(struct gpu_device *d); // NULL is allowed
 // Whether such a call would find a card, asked without opening one where counting suffices.
 enum mgx_status gpu_device_usable(const char *choice, struct mgx_diag *diag) MGX_NODISCARD;
+// Name of card `number` among those that a choice stands for, "cuda:0", asked as above; MGX_NOT_FOUND
+// behind the last one. A choice with ":n" stands for that card alone.
+enum mgx_status gpu_device_name(const char *choice, int number, char name[GPU_CARD_SIZE],
+                                struct mgx_diag *diag) MGX_NODISCARD;

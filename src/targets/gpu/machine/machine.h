@@ -9,7 +9,7 @@
 struct gpu_memory { // the card's memory, behind ir's interface
     struct mgx_memory base;
     struct gpu_device *device;
-    char name[24]; // "cuda:0"
+    char name[GPU_CARD_SIZE]; // "cuda:0"
 };
 
 struct gpu_machine {

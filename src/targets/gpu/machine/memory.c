@@ -172,6 +172,7 @@ struct gpu_memory *gpu_memory_of(struct gpu_device *device)
                                                         .wait = wait,
                                                         .enter = enter,
                                                         .leave = leave,
+                                                        .stream = gpu_queue_stream,
                                                         .holds = holds,
                                                         .mark = put_mark,
                                                         .elapsed = elapsed,
