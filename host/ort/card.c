@@ -58,7 +58,8 @@ static OrtStatus *describe(const struct cards *cards, struct card *c,
                                          driver->company, NULL, &c->own));
         c->hardware = c->own;
     }
-    c->vendor = h->HardwareDevice_VendorId(c->hardware);
+    // GenAI's door for AMD's provider asks for memory "Hip", which is that vendor's.
+    c->vendor = cards->as_amds ? AMD : h->HardwareDevice_VendorId(c->hardware);
     HOST_TRY(h->CreateMemoryInfo_V2("MIGraphX", ORT_DEVICE_GPU, c->vendor, number,
                                     ORT_MEMORY_DEVICE, 0, ORT_ALLOCATOR_DEVICE, &c->memory));
     return card_memory_init(c, h);

@@ -37,6 +37,7 @@ struct cards {
     size_t count;
     int users; // factories
     bool looked;
+    bool as_amds; // memory is said to be AMD's, whatever card it is
 };
 
 // Those that the engine finds, with the hardware that the host has found for them or one that stands
@@ -66,14 +67,33 @@ OrtStatus *card_copy(struct card *, const struct copy *, size_t count);
 
 OrtStatus *card_kernels(struct card *, const char *provider, OrtKernelRegistry **out);
 
-// --- runs ---
+// --- masks that grow with every token ---
 
 struct fused;
+
+struct card_fill {
+    bool there;
+    size_t mask, caches; // among the inputs of the fused node
+};
+OrtStatus *card_fill_find(const struct host *, const OrtGraph *, const OrtValueInfo *const *inputs,
+                          size_t count, struct card_fill *out);
+
+struct card_filled { // of one run
+    size_t lens[2];
+    void *data;
+};
+// Makes the mask as long as the caches have room, where it is shorter.
+OrtStatus *card_fill_run(struct card *, const struct fused *, migraphx_buffer *mask,
+                         const migraphx_buffer *caches, struct card_filled *out);
+void card_fill_end(struct card *, struct card_filled *);
+
+// --- runs ---
+
 struct card_plans;
 
 // `program` is the fused one's: compiled for the card's memory, or with open sizes and copies.
 OrtStatus *card_plans_create(struct card_plans **out, const struct fused *, struct card *,
-                             bool make_plans);
+                             const struct card_fill *, bool make_plans);
 void card_plans_destroy(struct card_plans *); // NULL is allowed
-OrtStatus *card_compute(struct card_plans *, OrtKernelContext *, const migraphx_buffer *buffers,
+OrtStatus *card_compute(struct card_plans *, OrtKernelContext *, migraphx_buffer *buffers,
                         size_t count);

@@ -40,9 +40,8 @@ static OrtStatus *create(struct card *card, migraphx_copy_t way, OrtKernelImpl *
     struct kernel *k = NEWLY(struct kernel);
     if (!k)
         return host_no_memory(card->host);
-    k->base = (OrtKernelImpl){.ort_version_supported = card->host->version,
-                              .Compute = compute,
-                              .Release = release};
+    k->base = (OrtKernelImpl){
+        .ort_version_supported = card->host->version, .Compute = compute, .Release = release};
     k->card = card;
     k->way = way;
     *out = &k->base;

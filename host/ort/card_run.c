@@ -37,6 +37,7 @@ struct card_plans {
     const struct fused *fused;
     struct card *card;
     bool open, makes;
+    struct card_fill fill;        // places among what the program reads
     pthread_mutex_t lock, making; // of the list; of who makes one
     struct plan *first;
 };
@@ -154,8 +155,8 @@ static OrtStatus *specialise(const struct card_plans *c, struct plan *p, const m
         names[i] = in[i].name;
         ranks[i] = in[i].rank;
     }
-    if (!status && migraphx_program_specialise(&p->program, f->program, names, p->lens, ranks,
-                                               count))
+    if (!status &&
+        migraphx_program_specialise(&p->program, f->program, names, p->lens, ranks, count))
         p->program = NULL;
     free(names);
     free(ranks);
@@ -281,8 +282,7 @@ static OrtStatus *place_results(const struct fused *f, OrtKernelContext *context
         *rest |= !r->sized;
         if (!r->sized)
             continue;
-        HOST_TRY(
-            h->KernelContext_GetOutput(context, i, (const int64_t *)r->lens, r->rank, &value));
+        HOST_TRY(h->KernelContext_GetOutput(context, i, (const int64_t *)r->lens, r->rank, &value));
         if (!value)
             continue;
         HOST_TRY(h->GetTensorMutableData(value, &at));
@@ -368,8 +368,7 @@ static OrtStatus *run_brought(const struct card_plans *c, OrtKernelContext *cont
     HOST_TRY(measure(f, context, copies, &bytes));
     char *room = malloc(bytes + 1);
     OrtStatus *status = room ? bring(c, copies, buffers, count, room) : host_no_memory(f->host);
-    if (!status &&
-        migraphx_program_run_buffers(&results, f->program, buffers, count, NULL, NULL))
+    if (!status && migraphx_program_run_buffers(&results, f->program, buffers, count, NULL, NULL))
         status = host_pass_on(f->host, f->name);
     if (!status)
         status = give_results(c, context, NULL, results);
@@ -392,14 +391,26 @@ static OrtStatus *run_through_host(const struct card_plans *c, OrtKernelContext 
     return status;
 }
 
-OrtStatus *card_compute(struct card_plans *c, OrtKernelContext *context,
-                        const migraphx_buffer *buffers, size_t count)
+static OrtStatus *compute(struct card_plans *c, OrtKernelContext *context,
+                          const migraphx_buffer *buffers, size_t count)
 {
     struct plan *plan = NULL;
     HOST_TRY(get_plan(c, buffers, count, &plan));
     OrtStatus *status = plan->program ? run_in_room(c, context, plan, buffers, count)
                                       : run_through_host(c, context, buffers, count);
     give(c, plan);
+    return status;
+}
+
+OrtStatus *card_compute(struct card_plans *c, OrtKernelContext *context, migraphx_buffer *buffers,
+                        size_t count)
+{
+    struct card_filled filled = {0};
+    if (c->fill.there && c->open && c->makes)
+        HOST_TRY(card_fill_run(c->card, c->fused, &buffers[c->fill.mask], &buffers[c->fill.caches],
+                               &filled));
+    OrtStatus *status = compute(c, context, buffers, count);
+    card_fill_end(c->card, &filled);
     return status;
 }
 
@@ -416,8 +427,17 @@ static OrtStatus *lend_program(struct card_plans *c)
     return read_places(c->fused, p);
 }
 
+// Inputs that the program does not read are handed to nobody.
+static size_t place_read(const struct fused *f, size_t input)
+{
+    size_t place = 0;
+    for (size_t i = 0; i < input; i++)
+        place += f->in_names[i] != NULL;
+    return place;
+}
+
 OrtStatus *card_plans_create(struct card_plans **out, const struct fused *f, struct card *card,
-                             bool make_plans)
+                             const struct card_fill *fill, bool make_plans)
 {
     bool fixed = false;
     ENGINE_TRY(f->host, f->name, migraphx_program_takes_device_data(&fixed, f->program));
@@ -425,6 +445,8 @@ OrtStatus *card_plans_create(struct card_plans **out, const struct fused *f, str
     if (!c)
         return host_no_memory(f->host);
     *c = (struct card_plans){.fused = f, .card = card, .open = !fixed, .makes = make_plans};
+    if (fill->there && f->in_names[fill->mask] && f->in_names[fill->caches])
+        c->fill = (struct card_fill){true, place_read(f, fill->mask), place_read(f, fill->caches)};
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->making, NULL);
     OrtStatus *status = fixed ? lend_program(c) : NULL;

@@ -216,6 +216,14 @@ static OrtStatus *keep_program(const struct fused *f, const struct provider *ep,
     return status;
 }
 
+static OrtStatus *make_plans(struct fused *f, const struct provider *ep, const OrtGraph *graph,
+                             const OrtValueInfo *const *in)
+{
+    struct card_fill fill;
+    HOST_TRY(card_fill_find(f->host, graph, in, f->in_count, &fill));
+    return card_plans_create(&f->plans, f, ep->card, &fill, ep->options.specialise);
+}
+
 static OrtStatus *fill(struct fused *f, const struct provider *ep, const OrtGraph *graph,
                        const OrtNode *node, OrtNode **kept)
 {
@@ -236,7 +244,7 @@ static OrtStatus *fill(struct fused *f, const struct provider *ep, const OrtGrap
     if (!status)
         status = find_inputs(f, in);
     if (!status && ep->card)
-        status = card_plans_create(&f->plans, f, ep->card, ep->options.specialise);
+        status = make_plans(f, ep, graph, in);
     if (!status && kept && ep->options.context && f->host->CreateNode)
         status = keep_program(f, ep, graph, in, out, kept);
     free(in);

@@ -240,6 +240,7 @@ OrtStatus *CreateEpFactories(const char *registered_name, const OrtApiBase *base
         return host_no_memory(&host);
     cards->host = host;
     cards->users = 1; // until there are factories
+    cards->as_amds = as_amd;
     for (size_t i = 0; i < (as_amd ? 1 : 2) && i < room; i++) {
         struct factory *f = create(&host, names[i], cards);
         if (!f)

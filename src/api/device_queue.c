@@ -27,8 +27,8 @@ migraphx_status migraphx_device_memory_allocate(void **out, size_t size, const c
     const struct mgx_memory *memory = NULL;
     enum mgx_status status = require_card(device, &memory, &diag);
     if (status == MGX_OK && !(*out = memory->allocate(memory, size ? size : 1)))
-        status = mgx_fail(&diag, MGX_NO_MEMORY, "out of memory: %zu bytes of %s", size,
-                          memory->name);
+        status =
+            mgx_fail(&diag, MGX_NO_MEMORY, "out of memory: %zu bytes of %s", size, memory->name);
     return mgx_api_leave(status, &diag);
 }
 
@@ -48,9 +48,9 @@ static enum mgx_status create(struct migraphx_device_queue *q, const char *devic
 {
     TRY(require_card(device, &q->memory, diag));
     q->queue = q->memory->queue_create(q->memory);
-    return q->queue ? MGX_OK
-                    : mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a queue of %s",
-                               q->memory->name);
+    return q->queue
+               ? MGX_OK
+               : mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a queue of %s", q->memory->name);
 }
 
 migraphx_status migraphx_device_queue_create(migraphx_device_queue_t *out, const char *device)

@@ -79,7 +79,7 @@ static migraphx_program_t make_relu(void)
     must(migraphx_onnx_graph_set_opset(g, "", 17));
     must(migraphx_onnx_graph_add_input(g, "x", &type));
     must(migraphx_onnx_graph_add_node(g, "", "Relu", "", (const char *[]){"x"}, 1,
-                                    (const char *[]){"y"}, 1));
+                                      (const char *[]){"y"}, 1));
     must(migraphx_onnx_graph_add_output(g, "y", NULL));
     must(migraphx_parse_onnx_graph(&p, g, NULL));
     must(migraphx_onnx_graph_destroy(g));
@@ -95,8 +95,9 @@ static void run_relu(migraphx_program_t p, migraphx_device_queue_t queue, void *
                      bool by_stream)
 {
     const size_t lens[] = {4};
-    const migraphx_buffer params[] = {{"x", migraphx_shape_float_type, lens, 1, x, NULL},
-                                      {"main:#output_0", migraphx_shape_float_type, lens, 1, y, NULL}};
+    const migraphx_buffer params[] = {
+        {"x", migraphx_shape_float_type, lens, 1, x, NULL},
+        {"main:#output_0", migraphx_shape_float_type, lens, 1, y, NULL}};
     void *stream;
     OK(migraphx_device_queue_stream(&stream, queue));
     if (by_stream)
