@@ -242,9 +242,9 @@ OrtStatus *card_fill_run(struct card *c, const struct fused *f, migraphx_buffer 
     }
     copies[0] = (struct copy){at, zeros, rows * room * size, migraphx_copy_in};
     for (size_t i = 0; i < rows; i++)
-        copies[i + 1] = (struct copy){at + i * room * size,
-                                      (const char *)mask->data + i * columns * size, columns * size,
-                                      migraphx_copy_within};
+        copies[i + 1] =
+            (struct copy){at + i * room * size, (const char *)mask->data + i * columns * size,
+                          columns * size, migraphx_copy_within};
     OrtStatus *status = card_copy(c, copies, rows + 1);
     free(zeros);
     if (status) {

@@ -156,7 +156,7 @@ static OrtStatus *specialise(const struct card_plans *c, struct plan *p, const m
         ranks[i] = in[i].rank;
     }
     if (!status &&
-        migraphx_program_specialise(&p->program, f->program, names, p->lens, ranks, count))
+        migraphx_program_specialise_on_card(&p->program, f->program, names, p->lens, ranks, count))
         p->program = NULL;
     free(names);
     free(ranks);

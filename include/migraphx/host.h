@@ -207,6 +207,12 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_device_memory_allocate(void **out, si
 // Frees them. Nothing uses them any more.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_device_memory_free(void *address, const char *device);
 
+// As migraphx_program_specialise, from a program that copies (offload_copy): one that takes its parameters
+// and gives its results in the card's memory.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_specialise_on_card(
+    migraphx_program_t *out, const_migraphx_program_t program, const char *const *names,
+    const size_t *lens, const size_t *ranks, size_t count);
+
 // A queue does what it is given in order, at some later time. It is used by one thread at a time.
 typedef struct migraphx_device_queue *migraphx_device_queue_t;
 

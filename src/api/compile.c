@@ -331,7 +331,7 @@ migraphx_status migraphx_program_compile(migraphx_program_t program, migraphx_ta
 
 static enum mgx_status specialise(migraphx_program_t *out, const struct mgx_program *p,
                                   const char *const *names, const size_t *lens, const size_t *ranks,
-                                  size_t count, struct mgx_diag *diag)
+                                  size_t count, bool offload_copy, struct mgx_diag *diag)
 {
     size_t total = 0;
     for (size_t i = 0; i < count; i++)
@@ -347,8 +347,7 @@ static enum mgx_status specialise(migraphx_program_t *out, const struct mgx_prog
             own[at + axis] = lens[at + axis] > MGX_DIM_ANY ? -1 : (int64_t)lens[at + axis];
     }
     if (status == MGX_OK)
-        status = mgx_program_fix(&fixed, p, given, (int)count,
-                                 p->executable && p->executable->options.offload_copy, diag);
+        status = mgx_program_fix(&fixed, p, given, (int)count, offload_copy, diag);
     if (status == MGX_OK)
         status = mgx_api_program_new(out, fixed, diag);
     free(given);
@@ -356,25 +355,48 @@ static enum mgx_status specialise(migraphx_program_t *out, const struct mgx_prog
     return status;
 }
 
+static migraphx_status specialise_named(migraphx_program_t *out, const_migraphx_program_t program,
+                                        const char *const *names, const size_t *lens,
+                                        const size_t *ranks, size_t count, bool offload_copy)
+{
+    for (size_t i = 0; i < count; i++)
+        API_NEED(names[i]);
+    API_DIAG(diag);
+    const enum mgx_status status =
+        specialise(out, program->p, names, lens, ranks, count, offload_copy, &diag);
+    if (status == MGX_OK)
+        (*out)->manner = program->manner;
+    return mgx_api_leave(status, &diag);
+}
+
+#define NEED_LENS(out, program, names, lens, ranks, count)                                         \
+    do {                                                                                           \
+        API_NEED(out);                                                                             \
+        API_NEED(program);                                                                         \
+        if (count) {                                                                               \
+            API_NEED(names);                                                                       \
+            API_NEED(lens);                                                                        \
+            API_NEED(ranks);                                                                       \
+        }                                                                                          \
+        if ((count) > UINT16_MAX)                                                                  \
+            return mgx_api_bad("%s: %zu inputs are too many", __func__, (size_t)(count));          \
+    } while (0)
+
 migraphx_status migraphx_program_specialise(migraphx_program_t *out,
                                             const_migraphx_program_t program,
                                             const char *const *names, const size_t *lens,
                                             const size_t *ranks, size_t count)
 {
-    API_NEED(out);
-    API_NEED(program);
-    if (count) {
-        API_NEED(names);
-        API_NEED(lens);
-        API_NEED(ranks);
-    }
-    if (count > UINT16_MAX)
-        return mgx_api_bad("%s: %zu inputs are too many", __func__, count);
-    for (size_t i = 0; i < count; i++)
-        API_NEED(names[i]);
-    API_DIAG(diag);
-    const enum mgx_status status = specialise(out, program->p, names, lens, ranks, count, &diag);
-    if (status == MGX_OK)
-        (*out)->manner = program->manner;
-    return mgx_api_leave(status, &diag);
+    NEED_LENS(out, program, names, lens, ranks, count);
+    const struct mgx_executable *e = program->p->executable;
+    return specialise_named(out, program, names, lens, ranks, count, e && e->options.offload_copy);
+}
+
+migraphx_status migraphx_program_specialise_on_card(migraphx_program_t *out,
+                                                    const_migraphx_program_t program,
+                                                    const char *const *names, const size_t *lens,
+                                                    const size_t *ranks, size_t count)
+{
+    NEED_LENS(out, program, names, lens, ranks, count);
+    return specialise_named(out, program, names, lens, ranks, count, false);
 }

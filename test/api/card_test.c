@@ -66,14 +66,15 @@ CASE(the_processor_is_no_card)
     CHECK(!at && !queue);
 }
 
-// y = relu(x), compiled for addresses of the card
-static migraphx_program_t make_relu(void)
+// y = relu(x), of four numbers for addresses of the card, or of any and with copies
+static migraphx_program_t make_relu(bool open)
 {
     migraphx_onnx_graph_t g;
     migraphx_program_t p;
     migraphx_target_t target;
     migraphx_compile_options_t options;
-    const int64_t lens[] = {4};
+    migraphx_onnx_options_t parsing;
+    const int64_t lens[] = {open ? -1 : 4};
     const migraphx_onnx_type type = {.element = 1, .rank = 1, .lens = lens};
     must(migraphx_onnx_graph_create(&g));
     must(migraphx_onnx_graph_set_opset(g, "", 17));
@@ -81,10 +82,14 @@ static migraphx_program_t make_relu(void)
     must(migraphx_onnx_graph_add_node(g, "", "Relu", "", (const char *[]){"x"}, 1,
                                       (const char *[]){"y"}, 1));
     must(migraphx_onnx_graph_add_output(g, "y", NULL));
-    must(migraphx_parse_onnx_graph(&p, g, NULL));
+    must(migraphx_onnx_options_create(&parsing));
+    must(migraphx_onnx_options_set_dynamic_dims(parsing, true));
+    must(migraphx_parse_onnx_graph(&p, g, parsing));
+    must(migraphx_onnx_options_destroy(parsing));
     must(migraphx_onnx_graph_destroy(g));
     must(migraphx_target_create(&target, "gpu"));
     must(migraphx_compile_options_create(&options));
+    must(migraphx_compile_options_set_offload_copy(options, open));
     must(migraphx_program_compile(p, target, options));
     must(migraphx_compile_options_destroy(options));
     must(migraphx_target_destroy(target));
@@ -106,17 +111,14 @@ static void run_relu(migraphx_program_t p, migraphx_device_queue_t queue, void *
         OK(migraphx_program_run_buffers(NULL, p, params, 2, NULL, NULL));
 }
 
-CASE(programs_run_over_the_hosts_addresses_and_by_its_stream)
+static void check_relu(migraphx_program_t p)
 {
     static const float x[] = {1, -2, 3, -4}, want[] = {1, 0, 3, 0}, none[4] = {0};
     migraphx_device_queue_t queue;
     void *a, *b;
-    if (!has_card())
-        return;
     OK(migraphx_device_memory_allocate(&a, sizeof x, card));
     OK(migraphx_device_memory_allocate(&b, sizeof x, card));
     OK(migraphx_device_queue_create(&queue, card));
-    migraphx_program_t p = make_relu();
     for (int round = 0; round < 6; round++) {
         float y[4];
         OK(migraphx_device_queue_copy(queue, a, x, sizeof x, migraphx_copy_in));
@@ -128,11 +130,40 @@ CASE(programs_run_over_the_hosts_addresses_and_by_its_stream)
         OK(migraphx_device_queue_wait(queue));
         CHECK(memcmp(y, want, sizeof y) == 0);
     }
-    OK(migraphx_program_destroy(p));
     OK(migraphx_device_queue_destroy(queue));
     OK(migraphx_device_memory_free(a, card));
     OK(migraphx_device_memory_free(b, card));
 }
 
+CASE(programs_run_over_the_hosts_addresses_and_by_its_stream)
+{
+    if (!has_card())
+        return;
+    migraphx_program_t p = make_relu(false);
+    check_relu(p);
+    OK(migraphx_program_destroy(p));
+}
+
+CASE(a_program_with_open_sizes_gives_one_for_the_hosts_addresses)
+{
+    const size_t lens[] = {4}, rank = 1;
+    const char *const name = "x";
+    bool there = true;
+    migraphx_program_t p, fixed;
+    if (!has_card())
+        return;
+    p = make_relu(true);
+    OK(migraphx_program_takes_device_data(&there, p));
+    CHECK(!there);
+    OK(migraphx_program_specialise_on_card(&fixed, p, &name, lens, &rank, 1));
+    OK(migraphx_program_takes_device_data(&there, fixed));
+    CHECK(there);
+    check_relu(fixed);
+    OK(migraphx_program_destroy(p)); // which the other outlives
+    check_relu(fixed);
+    OK(migraphx_program_destroy(fixed));
+}
+
 TEST_MAIN(ROW(cards_have_names) ROW(bytes_go_in_and_out_in_order) ROW(the_processor_is_no_card)
-              ROW(programs_run_over_the_hosts_addresses_and_by_its_stream))
+              ROW(programs_run_over_the_hosts_addresses_and_by_its_stream)
+                  ROW(a_program_with_open_sizes_gives_one_for_the_hosts_addresses))
