@@ -37,6 +37,7 @@ help:
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
 	@echo "make hosts       ONNX Runtime 1.24, 1.28, 1.31 and the newest with this engine as their provider: the backend suite, the tests"
 	@echo "make serving     Ray Data and Ray Serve with this engine, in an environment that it makes (Ray, 750 MB)"
+	@echo "make hosts       ONNX Runtime 1.24, 1.28, 1.31 and the newest with this engine as their provider: the backend suite, the tests, the zoo"
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make random      random programs on cpu and on the test target far against the reference (COUNT=10000)"
@@ -129,6 +130,8 @@ HOST_VERSIONS ?= 1.24.4 1.28.0 1.31.1 installed
 hosts: venv tests
 	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
 	@$(MAKE) $(HOST_VERSIONS:%=host-%)
+	@echo "== the zoo through the provider, every node placed"
+	@$(PYTHON) bench/verify.py --build $(BUILD) --host --limit 1e-4
 
 host-%: venv
 	@echo "== ONNX Runtime $*: the ONNX backend suite through the provider, and the provider's own tests"

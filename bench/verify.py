@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Runs the models of the zoo on a target and compares with ONNX Runtime.
 
-    verify.py --build build [--target ref] [--models NAME ...] [--limit 1e-5]
+    verify.py --build build [--target ref | --host] [--models NAME ...] [--limit 1e-5]
 
 Each model runs on the zoo's inputs and, where it has free dimensions, on a second set of sizes. Relative RMS of every float
 result must be below the limit; integers must be equal. Rows of detections whose scores tie may come in another order (see
-bench.untie). Exit status 1 if any model is off.
+bench.untie). With --host it is ONNX Runtime itself that runs them, with the engine as its provider: every node must be placed
+there, and three runs of each size must be right, of which the last ones may have plans of their own. Exit status 1 if any model is off.
 """
 import argparse
 import os
@@ -41,10 +42,40 @@ def check(args, name, path, symbols):
     return bench.difference(results, reference), time.perf_counter() - start
 
 
+PROVIDER = "MgxExecutionProvider"
+
+
+def host_session(path):
+    """A session on the provider's processor, all of whose nodes are there."""
+    import onnxruntime as ort
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    kind = ort.OrtHardwareDeviceType.CPU
+    devices = [d for d in ort.get_ep_devices() if d.ep_name == PROVIDER and d.device.type == kind]
+    options.add_provider_for_devices(devices, {})
+    options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    session = ort.InferenceSession(path, options)
+    others = [n.op_type for p in session.get_provider_graph_assignment_info() if p.ep_name != PROVIDER for n in p.get_nodes()]
+    if others:
+        raise RuntimeError(f"the host keeps {', '.join(sorted(set(others)))}")
+    return session
+
+
+def check_in_host(args, name, path, symbols):
+    feed = zoo.inputs(name, onnx.ModelProto.FromString(zoo.skeletons()[name]), symbols)
+    reference = bench.Ort(path, feed, 1)()
+    session, start = host_session(path), time.perf_counter()
+    worst = max(bench.difference(session.run(None, feed), reference) for _ in range(3))
+    return worst, time.perf_counter() - start
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build")
     parser.add_argument("--target", default="ref")
+    parser.add_argument("--host", action="store_true", help="ONNX Runtime with the provider of the build")
     parser.add_argument("--zoo")
     parser.add_argument("--models", nargs="*")
     parser.add_argument("--limit", type=float, default=1e-5)
@@ -52,6 +83,9 @@ def main():
     sys.path.insert(0, os.path.join(args.build, "python"))
     args.zoo = args.zoo or os.path.join(args.build, "zoo")
     passed = failed = 0
+    if args.host:
+        import onnxruntime
+        onnxruntime.register_execution_provider_library("mgx", os.path.abspath(os.path.join(args.build, "lib", "libmigraphx_ort.so")))
     for name in args.models or sorted(zoo.skeletons()):
         path = os.path.join(args.zoo, name + ".onnx")
         if not os.path.exists(path):
@@ -60,7 +94,7 @@ def main():
         sets = [None] + ([{s: {**OTHER, **OTHER_OF.get(name, {})}.get(s, 2) for s in symbols}] if symbols else [])
         for sizes in sets:
             try:
-                error, seconds = check(args, name, path, sizes)
+                error, seconds = (check_in_host if args.host else check)(args, name, path, sizes)
                 text = f"{error:.2e} in {seconds:.2f} s"
                 good = error <= args.limit
             except Exception as problem:  # the table goes on
