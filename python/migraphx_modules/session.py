@@ -11,13 +11,14 @@ installed. Lengths that the model leaves open stay open. What this module has no
 instead of doing something else. Needs numpy.
 """
 import enum
+import mmap
 import os
 import warnings
 
 import migraphx
 import numpy as np
 
-__all__ = ["ExecutionMode", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "NodeArg", "OrtValue", "RunOptions",
+__all__ = ["ExecutionMode", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg", "OrtValue", "RunOptions",
            "SessionOptions", "get_all_providers", "get_available_providers", "get_device"]
 
 __version__ = migraphx.__version__
@@ -142,9 +143,12 @@ def _type_text(shape):
 def _lengths(shape):
     if shape.type_string() in ("sequence_type", "tuple_type"):
         return []
-    if shape.dynamic():
+    if not shape.dynamic():
+        return shape.lens()[:shape.rank()]
+    try:
         return [d.min if d.is_fixed() else d.name or None for d in shape.dyn_dims()]
-    return shape.lens()[:shape.rank()]
+    except RuntimeError:  # not even how many there are is known; ONNX Runtime gives an empty list too
+        return []
 
 
 def get_device():
@@ -278,6 +282,65 @@ def _at(address, element_type, shape):
     return np.frombuffer((ctypes.c_char * max(size, 1)).from_address(address), dtype, count=size // dtype.itemsize).reshape(shape)
 
 
+def _varint(data, at):
+    value, shift = 0, 0
+    while True:
+        byte = data[at]
+        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+        if byte < 128:
+            return value, at
+
+
+def _fields(data, begin, end):
+    """(number, begin, end) of texts and messages, (number, value, None) of numbers; nothing inside them is read."""
+    at = begin
+    while at < end:
+        key, at = _varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value, None
+            continue
+        size, at = _varint(data, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
+        if at + size > end:
+            return
+        yield key >> 3, at, at + size
+        at += size
+
+
+class ModelMetadata:
+    """What a model says of itself."""
+
+    def __init__(self, model):
+        self.producer_name = self.domain = self.description = self.graph_name = self.graph_description = ""
+        self.version, self.custom_metadata_map = 0, {}
+        if hasattr(model, "SerializeToString"):
+            model = model.SerializeToString()
+        if isinstance(model, (str, os.PathLike)):
+            with open(model, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return self._read(data)
+        self._read(bytes(model))
+
+    def _read(self, data):
+        """A ModelProto, field by field; weights are stepped over."""
+        def text(begin, end):
+            return data[begin:end].decode(errors="replace")
+
+        names = {2: "producer_name", 4: "domain", 6: "description"}
+        for number, begin, end in _fields(data, 0, len(data)):
+            if number in names:
+                setattr(self, names[number], text(begin, end))
+            elif number == 5:
+                self.version = begin - (1 << 64 if begin >> 63 else 0)
+            elif number == 14:
+                entry = {n: text(a, b) for n, a, b in _fields(data, begin, end)}
+                self.custom_metadata_map[entry.get(1, "")] = entry.get(2, "")
+            elif number == 7:
+                inner = {n: (a, b) for n, a, b in _fields(data, begin, end) if n in (2, 10)}
+                self.graph_name = text(*inner[2]) if 2 in inner else ""
+                self.graph_description = text(*inner[10]) if 10 in inner else ""
+
+
 class InferenceSession:
     """A model, compiled for the first of `providers` that this machine has: a path, bytes or an onnx.ModelProto."""
 
@@ -288,6 +351,7 @@ class InferenceSession:
         self._options = sess_options or SessionOptions()
         self._provider, settings = _choose(providers, provider_options)
         self._program = _parse(path_or_bytes, self._options)
+        self._metadata = ModelMetadata(path_or_bytes)
         _compile(self._program, _TARGETS[self._provider], self._options, settings)
         shapes = self._program.get_parameter_shapes()
         self._inputs = [NodeArg(n, shapes[n]) for n in self._program.get_parameter_names()]
@@ -301,6 +365,9 @@ class InferenceSession:
 
     def get_providers(self):
         return [self._provider] + ([CPU] if self._provider != CPU else [])
+
+    def get_modelmeta(self):
+        return self._metadata
 
     def get_session_options(self):
         return self._options
@@ -390,6 +457,11 @@ def _parse(model, options):
         return migraphx.parse_onnx(model, dynamic_dims=True, dim_params=sizes)
 
 
+# Of ONNX Runtime's providers, about memory and searches that are otherwise here; results are the same.
+_WITHOUT_USE = ("arena_extend_strategy", "use_arena", "gpu_mem_limit", "cudnn_conv_algo_search", "cudnn_conv_use_max_workspace",
+                "do_copy_in_default_stream", "migraphx_arena_extend_strategy")
+
+
 def _on(settings, name):
     """A switch of the provider's, in either spelling."""
     value = settings.pop(name, settings.pop("migraphx_" + name, False))
@@ -400,6 +472,8 @@ def _compile(program, target, options, settings):
     settings = dict(settings)
     half, bf16, tune = (_on(settings, n) for n in ("fp16_enable", "bf16_enable", "exhaustive_tune"))
     device = int(settings.pop("device_id", 0))
+    for name in _WITHOUT_USE:
+        settings.pop(name, None)
     if settings:
         raise InvalidArgument(f"provider option {sorted(settings)[0]} is not there in migraphx.session; there are fp16_enable, "
                               "bf16_enable, exhaustive_tune and device_id")

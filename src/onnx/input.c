@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "onnx/graph.h"
 #include "onnx/handed.h"
 
@@ -70,6 +71,16 @@ static bool settle_named(const struct mgx_onnx_options *o, const char *name, str
     return false;
 }
 
+// Some exporters write one of these wherever they know no name, so axes that share it may differ.
+static const char *name_of(const struct declared *d)
+{
+    static const char *const nobody[] = {"?", "-1", "None"};
+    for (int i = 0; d->name && i < MGX_COUNT(nobody); i++)
+        if (strcmp(d->name, nobody[i]) == 0)
+            return NULL;
+    return d->name;
+}
+
 // *assumed when nothing says how long it is and it becomes 1.
 static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct declared *d,
                              bool *assumed)
@@ -84,7 +95,7 @@ static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct decl
         return dim;
     if (is_set(&dim)) {
         if (o->dynamic_dims)
-            dim.name = d->name;
+            dim.name = name_of(d);
         return dim;
     }
     if (o->default_dim_value > 0) {
@@ -92,7 +103,7 @@ static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct decl
         return fixed(o->default_dim_value);
     }
     if (o->dynamic_dims)
-        return (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY, .name = d->name};
+        return (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY, .name = name_of(d)};
     *assumed = true;
     return fixed(1);
 }

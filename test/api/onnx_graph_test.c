@@ -137,6 +137,30 @@ CASE(results_are_placed_on_every_target_compiled_or_not)
     }
 }
 
+CASE(axes_that_share_a_placeholder_for_a_name_may_differ)
+{
+    static const float x[] = {1, -2, 3, -4, 5, -6};
+    static const char *const placeholders[] = {"?", "-1", "None"};
+    for (int i = 0; i < 3; i++) {
+        float y[6] = {0};
+        struct places places = {.at = {y}};
+        const char *names[] = {placeholders[i], placeholders[i]};
+        migraphx_onnx_graph_t g = new_graph();
+        OK(migraphx_onnx_graph_add_input(
+            g, "x",
+            &(migraphx_onnx_type){
+                .element = FLOAT, .rank = 2, .lens = LENS(-1, -1), .names = names}));
+        node(g, "Relu", "x", NULL, "y");
+        OK(migraphx_onnx_graph_add_output(g, "y", NULL));
+        migraphx_program_t p = parse(g, true);
+        const migraphx_buffer in = buffer("x", 2, SIZES(2, 3), x);
+        OK(migraphx_program_run_buffers(NULL, p, &in, 1, place, &places));
+        CHECK(places.rank == 2 && places.lens[0] == 2 && places.lens[1] == 3 && y[4] == 5 && !y[5]);
+        migraphx_program_destroy(p);
+        migraphx_onnx_graph_destroy(g);
+    }
+}
+
 // if (c) y = x + w, a weight of the body; else y = x
 CASE(bodies_have_weights_and_read_values_around_them)
 {
@@ -301,9 +325,10 @@ CASE(weights_of_files_are_mapped)
 
 TEST_MAIN(ROW(a_graph_computes_and_keeps_its_weights_where_they_are)
               ROW(results_are_placed_on_every_target_compiled_or_not)
-                  ROW(bodies_have_weights_and_read_values_around_them)
-                      ROW(attributes_reach_their_node)
-                          ROW(a_recurrent_node_of_one_direction_takes_the_default_of_two)
-                              ROW(a_judgement_names_each_node_that_is_not_taken)
-                                  ROW(what_is_wrong_is_refused_in_words)
-                                      ROW(weights_of_files_are_mapped))
+                  ROW(axes_that_share_a_placeholder_for_a_name_may_differ)
+                      ROW(bodies_have_weights_and_read_values_around_them)
+                          ROW(attributes_reach_their_node)
+                              ROW(a_recurrent_node_of_one_direction_takes_the_default_of_two)
+                                  ROW(a_judgement_names_each_node_that_is_not_taken)
+                                      ROW(what_is_wrong_is_refused_in_words)
+                                          ROW(weights_of_files_are_mapped))

@@ -82,7 +82,7 @@ def test_open_sizes_and_fixed_ones():
     (lambda s: s.run(["z"], {"x": X}), ours.InvalidArgument, "no output 'z'; it has 'y', 'top'"),
     (lambda s: s.run(None, {"x": X, "q": X}), ours.InvalidArgument, "no input 'q'"),
     (lambda s: s.run(None, {"x": X.astype(np.float64)}), ours.InvalidArgument, "values are of type double_type"),
-    (lambda s: s.get_modelmeta(), AttributeError, "InferenceSession has no get_modelmeta"),
+    (lambda s: s.end_profiling(), AttributeError, "InferenceSession has no end_profiling"),
     (lambda s: ours.set_seed(1), AttributeError, "migraphx.session has no set_seed"),
     (lambda s: setattr(ours.SessionOptions(), "threads", 2), AttributeError, "SessionOptions has no threads"),
     (lambda s: ours.InferenceSession("/nowhere.onnx"), ours.NoSuchFile, "/nowhere.onnx"),
@@ -100,6 +100,30 @@ def test_unknown_providers_are_passed_over_with_a_warning():
     with pytest.warns(UserWarning, match="XnnpackExecutionProvider is not known"):
         session = ours.InferenceSession(model(), providers=["XnnpackExecutionProvider", "CPUExecutionProvider"])
     assert session.get_providers() == ["CPUExecutionProvider"]
+
+
+def test_what_a_model_says_of_itself(tmp_path):
+    m = onnx.ModelProto.FromString(model())
+    m.producer_name, m.domain, m.model_version, m.doc_string, m.graph.doc_string = "me", "here", -3, "what it is", "of the graph"
+    helper.set_model_props(m, {"character": "a\nb\n\u00e9", "empty": ""})
+    path = str(tmp_path / "m.onnx")
+    onnx.save(m, path)
+    for given in (path, m, m.SerializeToString()):
+        meta = ours.InferenceSession(given).get_modelmeta()
+        assert (meta.producer_name, meta.domain, meta.version, meta.description) == ("me", "here", -3, "what it is")
+        assert (meta.graph_name, meta.graph_description) == ("g", "of the graph")
+        assert meta.custom_metadata_map == {"character": "a\nb\n\u00e9", "empty": ""}
+
+
+def test_options_of_onnx_runtimes_own_provider_are_taken():
+    options = [("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})]
+    assert ours.InferenceSession(model(), providers=options).run(None, {"x": X})[0].shape == (5, 4)
+
+
+def test_values_of_unknown_rank_have_no_lengths():
+    m = onnx.ModelProto.FromString(model())
+    m.graph.input[0].type.tensor_type.ClearField("shape")
+    assert ours.InferenceSession(m).get_inputs()[0].shape == []
 
 
 def test_importing_the_engine_imports_no_session():

@@ -104,6 +104,13 @@ def test_open_sizes(optimise):
         assert s.run(None, {"x": array(n, 3)})[0].shape == (n, 4)
 
 
+def test_axes_that_share_a_placeholder_for_a_name():
+    """As PaddlePaddle's exporter writes them: the host does not take them for equal either."""
+    m = model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", F, ["?", 3, "?", "?"])], [("y", F, ["?", 3, "?", "?"])])
+    s = check(m, {"x": array(2, 3, 5, 7)})
+    assert s.run(None, {"x": array(1, 3, 4, 4)})[0].shape == (1, 3, 4, 4)
+
+
 def test_convolutions():
     nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["r"]),
              helper.make_node("GlobalAveragePool", ["r"], ["y"])]
