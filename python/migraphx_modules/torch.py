@@ -104,8 +104,95 @@ def _kind(example, place):
     return "other"
 
 
+def _heads(x, count):
+    batch, length, width = x.shape
+    return x.reshape(batch, length, count, width // count).transpose(1, 2)
+
+
+def _mask(mask, kind):
+    """What scaled_dot_product_attention takes: torch's fused operators forbid where a mask of flags is set. Kind 0 is of queries
+    and keys, 1 of keys alone for each text, 2 of all."""
+    if mask is None:
+        return None
+    if kind == 1:
+        mask = mask[:, None, None, :]
+    return ~mask if mask.dtype == torch.bool else mask
+
+
+def _native_attention(query, key, value, width, heads, weight, bias, out_weight, out_bias, mask=None, need_weights=True,
+                      average_attn_weights=True, mask_type=None):
+    linear = torch.nn.functional.linear
+    parts = [linear(x, w, b) for x, w, b in zip((query, key, value), weight.chunk(3), bias.chunk(3))]
+    q, k, v = (_heads(x, heads) for x in parts)
+    mask = _mask(mask, mask_type)
+    if not need_weights:
+        y, chances = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask), None
+    else:
+        scores = q @ k.transpose(-2, -1) / (width // heads) ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+        chances = torch.softmax(scores, -1)
+        y, chances = chances @ v, chances.mean(1) if average_attn_weights else chances
+    return linear(y.transpose(1, 2).reshape(query.shape), out_weight, out_bias), chances
+
+
+def _encoder_layer(x, width, heads, weight, bias, out_weight, out_bias, use_gelu, norm_first, eps, norm_weight_1, norm_bias_1,
+                   norm_weight_2, norm_bias_2, weight_1, bias_1, weight_2, bias_2, mask=None, mask_type=None):
+    functional = torch.nn.functional
+    norms = [lambda y: functional.layer_norm(y, (width,), norm_weight_1, norm_bias_1, eps),
+             lambda y: functional.layer_norm(y, (width,), norm_weight_2, norm_bias_2, eps)]
+
+    def attend(y):
+        return _native_attention(y, y, y, width, heads, weight, bias, out_weight, out_bias, mask, False, True, mask_type)[0]
+
+    def feed(y):
+        y = functional.linear(y, weight_1, bias_1)
+        return functional.linear(functional.gelu(y) if use_gelu else functional.relu(y), weight_2, bias_2)
+
+    for work, norm in zip((attend, feed), norms):
+        x = x + work(norm(x)) if norm_first else norm(x + work(x))
+    return x
+
+
+_attention = torch.nn.functional.scaled_dot_product_attention
+
+
+def _attention_of_any_rank(query, key, value, attn_mask=None, *more, **named):
+    """Export takes four axes alone; others in front are texts or heads to it."""
+    rank = query.dim()
+    if rank == 4:
+        return _attention(query, key, value, attn_mask, *more, **named)
+
+    def four(x):
+        return x[None] if rank == 3 else x.reshape(x.shape[0], -1, *x.shape[-2:])
+
+    if attn_mask is not None and attn_mask.dim() > 2:
+        attn_mask = four(attn_mask.expand(*query.shape[:-1], key.shape[-2]))
+    got = _attention(four(query), four(key), four(value), attn_mask, *more, **named)
+    return got.reshape(*query.shape[:-1], value.shape[-1])
+
+
+# What export knows no ONNX for, in operators that it does: torch's own ones of several others, attention of other ranks.
+_SPELLED = {_attention: _attention_of_any_rank,
+            getattr(torch, "_native_multi_head_attention", None): _native_attention,
+            getattr(torch, "_transformer_encoder_layer_fwd", None): _encoder_layer}
+
+
+def _spelled(module):
+    """The module's graph, copied where it has such operators."""
+    if not any(n.op == "call_function" and n.target in _SPELLED for n in module.graph.nodes):
+        return module
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))
+    for n in graph.nodes:
+        if n.op == "call_function":
+            n.target = _SPELLED.get(n.target, n.target)
+    return torch.fx.GraphModule(module, graph)
+
+
 def _with_numbers(module, kinds, args):
     """The graph with numbers in the place of tensors that only hold one."""
+    module = _spelled(module)
     if "number" not in kinds:
         return module
     graph = torch.fx.Graph()
@@ -200,9 +287,14 @@ def _export(frozen, inputs):
 
 
 def _first_line(error):
+    """What names an operator, else what the innermost of the exporter's failures says first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if "No ONNX function" in line or "Unsupported" in line]
-    return (named or lines or [type(error).__name__])[-1 if named else 0]
+    if named:
+        return named[-1]
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _import(exported):

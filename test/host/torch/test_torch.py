@@ -41,8 +41,44 @@ def test_images():
 
 
 def test_attention():
-    torch.backends.mha.set_fastpath_enabled(False)  # one operator of torch's own, which has no ONNX
-    check(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), (torch.randn(2, 7, 32),), (torch.randn(3, 9, 32),), dynamic=True)
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        check(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), (torch.randn(2, 7, 32),), (torch.randn(3, 9, 32),), dynamic=True)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+
+
+@pytest.mark.parametrize("how", [{}, {"norm_first": True}, {"activation": "gelu"}])
+def test_torchs_own_operator_of_a_layer_is_spelled_out(how):
+    check(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, **how), (torch.randn(2, 7, 32),))
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 8), (2, 3, 6, 8), (2, 3, 4, 6, 8)])
+@pytest.mark.parametrize("mask", [False, True])
+def test_attention_of_any_rank(shape, mask):
+    class Attends(nn.Module):
+        def forward(self, x, *more):
+            return nn.functional.scaled_dot_product_attention(x, x * 2, x - 1, *more)
+
+    check(Attends(), (torch.randn(shape), *([torch.randn(*shape[:-1], shape[-2])] if mask else [])))
+
+
+@pytest.mark.parametrize("kind", ["none", "keys", "pairs", "floats"])
+@pytest.mark.parametrize("weights", [False, True])
+def test_torchs_own_operator_of_attention_is_spelled_out(kind, weights):
+    class Attends(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.MultiheadAttention(32, 4, batch_first=True)
+
+        def forward(self, x, *mask):
+            how = {"keys": "key_padding_mask", "pairs": "attn_mask", "floats": "attn_mask"}
+            got = self.inner(x, x, x, need_weights=weights, **({how[kind]: mask[0]} if mask else {}))
+            return got if weights else got[0]
+
+    masks = {"none": (), "keys": (torch.arange(7)[None] >= torch.tensor([[7], [4]]),), "pairs": (torch.ones(7, 7).triu(1).bool(),),
+             "floats": (torch.randn(7, 7),)}
+    check(Attends(), (torch.randn(2, 7, 32), *masks[kind]))
 
 
 def test_several_results_and_strides():
