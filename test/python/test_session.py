@@ -126,6 +126,20 @@ def test_values_of_unknown_rank_have_no_lengths():
     assert ours.InferenceSession(m).get_inputs()[0].shape == []
 
 
+def test_damaged_models_are_errors_or_run():
+    chance, whole, ran = np.random.default_rng(46), model(), 0
+    for _ in range(300):
+        data = bytearray(whole)
+        at, how = int(chance.integers(len(data))), chance.integers(3)
+        data[at:at + (how != 1)] = bytes([int(chance.integers(256))]) if how else b""
+        try:
+            ours.InferenceSession(bytes(data)).run(None, {"x": X})
+            ran += 1
+        except (ours.Fail, AttributeError) as e:
+            assert str(e)
+    assert 0 < ran < 300
+
+
 def test_importing_the_engine_imports_no_session():
     code = "import sys, migraphx; assert not any(m in sys.modules for m in ('numpy', 'migraphx.session')), sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

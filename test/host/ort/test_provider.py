@@ -285,6 +285,41 @@ def test_errors_of_a_run_come_in_the_hosts_form():
 # --- names and options ---
 
 
+def test_damaged_models_are_errors_of_the_hosts_or_run():
+    """Bytes changed, left out and put in: whatever the host lets through, the provider survives."""
+    chance, whole = np.random.default_rng(46), model_of([branches(array(4)), helper.make_node("Conv", ["i", "k"], ["o"])],
+                                                       [("c", B, []), ("x", F, [4]), ("i", F, [1, 2, 4, 4])],
+                                                       [("z", F, [4]), ("o", F, [1, 3, 2, 2])], {"k": array(3, 2, 3, 3)}).SerializeToString()
+    feed = {"c": np.asarray(True), "x": array(4), "i": array(1, 2, 4, 4)}
+    ran = 0
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(chance.integers(1, 4)):
+            at = int(chance.integers(len(data)))
+            how = chance.integers(3)
+            data[at:at + (how != 1)] = bytes([int(chance.integers(256))]) if how else b""
+        try:
+            o = ort.SessionOptions()
+            o.log_severity_level = 4
+            o.add_provider_for_devices(device(), {})
+            ort.InferenceSession(bytes(data), o).run(None, feed)
+            ran += 1
+        except Exception as e:
+            assert str(e)
+    assert 0 < ran < 300
+
+
+@pytest.mark.parametrize("feed,said", [
+    ({"x": np.zeros((2, 4), np.float32)}, "MIGraphX|Got invalid dimensions"), ({"x": np.zeros((2, 3), np.float64)}, "nexpected input data type"),
+    ({"x": np.zeros(3, np.float32)}, "Invalid rank"), ({}, "missing|Missing"), ({"q": np.zeros((2, 3), np.float32)}, "nvalid|missing"),
+])
+def test_tensors_that_do_not_fit(feed, said):
+    s = session(mlp())
+    with pytest.raises(Exception, match=said):
+        s.run(None, feed)
+    assert s.run(None, {"x": array(2, 3)})[0].shape == (2, 4)  # and nothing is lost
+
+
 def test_names():
     assert device() and device(MIGRAPHX)
     check(mlp(), {"x": array(2, 3)}, name=MIGRAPHX)
