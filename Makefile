@@ -35,7 +35,6 @@ help:
 	@echo "make arm         the tests on 64-bit ARM, cross-built into build-arm and run by QEMU"
 	@echo "make no-avx      the tests of $(BUILD) on an x86-64 processor without AVX, run by QEMU"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
-	@echo "make hosts       ONNX Runtime 1.24, 1.28, 1.31 and the newest with this engine as their provider: the backend suite, the tests"
 	@echo "make serving     Ray Data and Ray Serve with this engine, in an environment that it makes (Ray, 750 MB)"
 	@echo "make hosts       ONNX Runtime 1.24, 1.28, 1.31 and the newest with this engine as their provider: the backend suite, the tests, the zoo"
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
