@@ -16,12 +16,11 @@ import glob
 import json
 import math
 import os
-import random
 import subprocess
 import sys
 import tempfile
-import warnings
 
+import drawing
 import loading
 
 KINDS = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
@@ -29,32 +28,26 @@ KINDS = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool",
 
 # --- drawing ---
 
-def export(name, most, path):
-    """The number of parameters, or None where there are too many or the exporter fails."""
-    import timm
+def export(name, path):
     import torch
-    with torch.device("meta"):
-        count = sum(p.numel() for p in timm.create_model(name, pretrained=False).parameters())
-    if count > most:
-        return None
-    model = timm.create_model(name, pretrained=False).eval()
+    model = drawing.build(name)
+    feed = drawing.inputs_of(name, model)(1)
     with torch.no_grad():
-        torch.onnx.export(model, torch.randn(1, *model.default_cfg["input_size"]), path, opset_version=17, dynamo=False)
-    return count
+        torch.onnx.export(model, tuple(feed.values()), path, opset_version=17, dynamo=False)
 
 
 def draw(options):
-    import timm
-    warnings.filterwarnings("ignore")
-    names = timm.list_models()
-    random.Random(options.seed).shuffle(names)
     have = 0
-    for name in names:
+    for name in drawing.names(options.seed, ["timm"]):
         if have == options.draw:
             return
-        path = os.path.join(options.folder, name + ".onnx")
+        path = os.path.join(options.folder, drawing.split(name)[1] + ".onnx")
         try:
-            have += os.path.exists(path) or export(name, options.most, path) is not None
+            if not os.path.exists(path):
+                if drawing.parameters(name) > options.most:
+                    continue
+                export(name, path)
+            have += 1
         except Exception as why:  # whatever timm and the exporter raise
             print(f"{name}: {type(why).__name__}", file=sys.stderr)
 

@@ -14,7 +14,7 @@ PyTorch's cache on disk, all models side by side before anything is timed.
 Results are compared first: relative RMS of each against PyTorch in strict fp32, on the same inputs. Only then is
 anything timed. The two then take turns in one process: a group is as many back-to-back runs as fill --seconds, its
 time the host's clock around all of them and one wait at the end, divided by their number; the figure is the median of
---groups groups. A second figure is the latency of a single run with the wait after it.
+--groups groups. --draw takes architectures by a seed instead (bench/drawing.py). A second figure is the latency of a single run with the wait after it.
 
 Without a CUDA card PyTorch runs on the CPU and this engine on whatever MIGRAPHX_GPU_DEVICE names: that checks the
 script, not the engine's speed. Prints a table and writes it as JSON, anew after every line, so that a run that is cut
@@ -38,12 +38,15 @@ import zlib
 import numpy as np
 import torch
 
+import drawing
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMITS = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 2e-2, "bf16": 8e-2}  # relative RMS
 # What an H200 was seen to do at its best: products of 16 bits a second in a burst, bytes a second. TF32 takes twice as
 # long; a strict float is six products.
 OPERATIONS, BYTES = 765e12, 4.4e12
 COST = {"fp16": 1, "bf16": 1, "tf32": 2, "fp32": 6}
+CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by rank
 TORCH_TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -51,14 +54,14 @@ TORCH_TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float
 
 
 class Pick(torch.nn.Module):
-    """A model whose outputs are a tuple of tensors, whatever it gives by itself."""
+    """A model whose outputs are a tuple of tensors, whatever it gives by itself; with `names` its arguments go by them."""
 
-    def __init__(self, inner, pick):
+    def __init__(self, inner, pick, names=None):
         super().__init__()
-        self.inner, self.pick = inner, pick
+        self.inner, self.pick, self.names = inner, pick, names
 
     def forward(self, *args):
-        return self.pick(self.inner(*args))
+        return self.pick(self.inner(**dict(zip(self.names, args))) if self.names else self.inner(*args))
 
 
 class Named(torch.nn.Module):
@@ -81,17 +84,23 @@ def settle(model, size, batch=4):
     data. Without it a deep random network blows up any rounding, in every engine alike."""
     ends = {"Bottleneck": lambda m: m.bn3, "BasicBlock": lambda m: m.bn2, "InvertedResidual": lambda m: getattr(m, "conv", m)[-1] if hasattr(m, "conv") else None,
             "MBConv": lambda m: m.block[-1][1]}
-    model.train()
     for m in model.modules():
-        if isinstance(m, torch.nn.BatchNorm2d):
-            m.momentum = None
         if type(m).__name__ in ends and ends[type(m).__name__](m) is not None:
             torch.nn.init.constant_(ends[type(m).__name__](m).weight, 0.2)
         if type(m).__name__ == "CNBlock":
             torch.nn.init.constant_(m.layer_scale, 0.2)
+    return see_data(model, lambda: [torch.randn(batch, 3, size, size)])
+
+
+def see_data(model, inputs):
+    """Normalisations over the batch get the statistics of random inputs."""
+    normal = [m for m in model.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+    for m in normal:
+        m.momentum = None
+    model.train()
     with torch.no_grad():
-        for _ in range(2):
-            model(torch.randn(batch, 3, size, size))
+        for _ in range(2 if normal else 0):
+            model(*inputs())
     return model
 
 
@@ -210,6 +219,83 @@ def mlp(tiny, purpose):
     return Pick(torch.nn.Sequential(*layers, torch.nn.LayerNorm(width)), lambda out: (out,)), lambda batch: {"x": torch.randn(batch, width)}
 
 
+def video(tiny, purpose):
+    import torchvision
+    frames, pixels = (4, 32) if tiny else (16, 112)
+    model = torchvision.models.video.r3d_18(weights=None)
+
+    def inputs(batch):
+        return {"frames": torch.randn(batch, 3, frames, pixels, pixels)}
+    return Pick(see_data(model, lambda: inputs(4).values()), lambda out: (out,)), inputs
+
+
+class Block(torch.nn.Module):
+    """Of a denoiser: two convolutions behind normalisations of groups, the time between them."""
+
+    def __init__(self, width, out, time):
+        super().__init__()
+        self.enter = torch.nn.Sequential(torch.nn.GroupNorm(min(32, width), width), torch.nn.SiLU(), torch.nn.Conv2d(width, out, 3, padding=1))
+        self.time = torch.nn.Linear(time, out)
+        self.leave = torch.nn.Sequential(torch.nn.GroupNorm(min(32, out), out), torch.nn.SiLU(), torch.nn.Conv2d(out, out, 3, padding=1))
+        self.past = torch.nn.Conv2d(width, out, 1) if width != out else torch.nn.Identity()
+
+    def forward(self, x, time):
+        return self.past(x) + self.leave(self.enter(x) + self.time(time)[:, :, None, None])
+
+
+class Look(torch.nn.Module):
+    """Attention of an image's places to each other."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.norm = heads, torch.nn.GroupNorm(min(32, width), width)
+        self.enter, self.leave = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        n, c, h, w = x.shape
+        q, k, v = self.enter(self.norm(x).flatten(2).transpose(1, 2)).reshape(n, h * w, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return x + self.leave(y.transpose(1, 2).reshape(n, h * w, c)).transpose(1, 2).reshape(n, c, h, w)
+
+
+class Denoiser(torch.nn.Module):
+    """A U-Net over a latent image: normalisations of groups, SiLU, attention below, nearest upsampling and concatenation."""
+
+    def __init__(self, width, steps=(1, 2, 4), channels=4):
+        super().__init__()
+        sizes, time = [width * s for s in steps], 4 * width
+        self.time = torch.nn.Sequential(torch.nn.Linear(width, time), torch.nn.SiLU(), torch.nn.Linear(time, time), torch.nn.SiLU())
+        self.first = torch.nn.Conv2d(channels, width, 3, padding=1)
+        self.down = torch.nn.ModuleList(torch.nn.ModuleList([Block(a, b, time), Block(b, b, time), torch.nn.Conv2d(b, b, 3, stride=2, padding=1)]) for a, b in zip([width] + sizes, sizes))
+        self.middle = torch.nn.ModuleList([Block(sizes[-1], sizes[-1], time), Look(sizes[-1], 8), Block(sizes[-1], sizes[-1], time)])
+        self.up = torch.nn.ModuleList(torch.nn.ModuleList([torch.nn.Conv2d(a, b, 3, padding=1), Block(2 * b, b, time), Block(b, b, time)]) for a, b in zip([sizes[-1], *sizes[:0:-1]], sizes[::-1]))
+        self.last = torch.nn.Sequential(torch.nn.GroupNorm(min(32, width), width), torch.nn.SiLU(), torch.nn.Conv2d(width, channels, 3, padding=1))
+
+    def forward(self, x, time):
+        time, x, kept = self.time(time), self.first(x), []
+        for one, two, less in self.down:
+            x = two(one(x, time), time)
+            kept.append(x)
+            x = less(x)
+        x = self.middle[2](self.middle[1](self.middle[0](x, time)), time)
+        for widen, one, two in self.up:
+            x = widen(torch.nn.functional.interpolate(x, scale_factor=2.0, mode="nearest"))
+            x = two(one(torch.cat([x, kept.pop()], 1), time), time)
+        return (self.last(x),)
+
+
+def denoiser(tiny, purpose):
+    width, pixels = (16, 16) if tiny else (160, 64)
+    return Denoiser(width), lambda batch: {"image": torch.randn(batch, 4, pixels, pixels), "time": torch.randn(batch, width)}
+
+
+def drawn(name, purpose):
+    model = drawing.build(name, attention(purpose))
+    inputs = drawing.inputs_of(name, model)
+    feed = list(inputs(2))
+    return Pick(see_data(model, lambda: inputs(2).values()), lambda out: (drawing.first(out),), feed if len(feed) > 1 else None), inputs
+
+
 # name: (maker, batches)
 MODELS = {
     "resnet50": (vision("resnet50", 224), [1, 32, 256]),
@@ -228,6 +314,9 @@ MODELS = {
     "vgg16": (vision("vgg16", 224, tiny_size=224), [1, 16]),
     "shufflenet_v2": (vision("shufflenet_v2_x1_0", 224), [1, 16]),
     "mlp": (mlp, [1, 256]),
+    "resnext50": (vision("resnext50_32x4d", 224), [1, 8]),
+    "r3d_18": (video, [1, 8]),
+    "denoiser": (denoiser, [1, 8]),
 }
 
 
@@ -239,7 +328,7 @@ def make(name, tiny, purpose):
     if (name, tiny, purpose) not in made:
         made.clear()
         torch.manual_seed(0)
-        module, inputs = MODELS[name][0](tiny, purpose)
+        module, inputs = drawn(name, purpose) if drawing.is_drawn(name) else MODELS[name][0](tiny, purpose)
         liven(module)
         made[name, tiny, purpose] = module.eval(), inputs
     module, inputs = made[name, tiny, purpose]
@@ -283,14 +372,14 @@ def warm(job):
         model, inputs = make(name, tiny, "run")
         feed = make_inputs(inputs, batch)
         with torch.cuda.stream(torch.cuda.Stream()):
-            Torch(model, feed, "cuda", kind, "compile", any(v.dim() == 4 for v in feed.values()))
+            Torch(model, feed, "cuda", kind, "compile", any(v.dim() in CHANNELS_LAST for v in feed.values()))
     except Exception:
         return traceback.format_exc(limit=-2)
     return None
 
 
 def path_of(args, name):
-    return os.path.join(args.folder, f"{name}{'_tiny' if args.tiny else ''}.onnx")
+    return os.path.join(args.folder, f"{name.replace(':', '-')}{'_tiny' if args.tiny else ''}.onnx")
 
 
 def side_by_side(args, what, work, jobs):
@@ -367,8 +456,9 @@ class Torch:
         self.model = model.to(device=device, dtype=dtype)
         self.feed = [v.to(device=device, dtype=dtype if v.is_floating_point() else None) for v in feed.values()]
         if channels_last:
-            self.model = self.model.to(memory_format=torch.channels_last)
-            self.feed = [v.to(memory_format=torch.channels_last) if v.dim() == 4 else v for v in self.feed]
+            rank = max(v.dim() for v in self.feed)
+            self.model = self.model.to(memory_format=CHANNELS_LAST[rank])
+            self.feed = [v.to(memory_format=CHANNELS_LAST[rank]) if v.dim() == rank else v for v in self.feed]
         self.run = self.model
         if way == "compile":
             torch._dynamo.reset()
@@ -471,7 +561,7 @@ def torch_runners(args, name, feed, kind, device):
     for way in ways:
         def build(way=way):
             model, _ = make(name, args.tiny, "run")
-            return Torch(model, feed, device, kind, way, any(v.dim() == 4 for v in feed.values()))
+            return Torch(model, feed, device, kind, way, any(v.dim() in CHANNELS_LAST for v in feed.values()))
         runner = attempt(f"torch {way}", build)
         if runner:
             found[way] = runner
@@ -629,7 +719,7 @@ def put_limits(args):
     """The limit of every line that has none, from its plan: times nothing."""
     with open(args.limits, encoding="ascii") as f:
         known = json.load(f)
-    rows = [row for row in known["rows"] if "limit_ms" not in row and row["model"] in args.models]
+    rows = [row for row in known["rows"] if "limit_ms" not in row and (not args.models or row["model"] in args.models)]
     make_files(args, sorted({(row["model"], row["batch"]) for row in rows}))
     for row in sorted(rows, key=lambda row: row["model"]):
         _, inputs = make(row["model"], args.tiny, "run")
@@ -639,9 +729,25 @@ def put_limits(args):
     write_figures(args.limits, known["about"], known["rows"])
 
 
+def draw(args):
+    """The first --draw of the seed's order that are small enough; what cannot be made is named."""
+    found, names = [], drawing.names(args.seed, args.sources)
+    while len(found) < args.draw and (name := next(names, None)):
+        try:
+            if drawing.parameters(name) <= args.most:
+                found.append(name)
+        except Exception as why:
+            print(f"{name}: {type(why).__name__}", flush=True)
+    return found
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS), metavar="NAME", help=" ".join(MODELS))
+    parser.add_argument("--models", nargs="*", metavar="NAME", help=" ".join(MODELS) + ", or of those that may be drawn, as timm:resnet50 (bench/drawing.py)")
+    parser.add_argument("--draw", type=int, default=0, help="so many architectures that nobody chose")
+    parser.add_argument("--seed", type=int, default=7, help="of the draw")
+    parser.add_argument("--sources", nargs="*", default=drawing.SOURCES, choices=drawing.SOURCES, help="of the draw")
+    parser.add_argument("--most", type=float, default=1e8, help="parameters of one that is drawn")
     parser.add_argument("--batches", nargs="*", type=int, help="instead of each model's own")
     parser.add_argument("--types", nargs="*", default=["fp16", "fp32"], choices=list(LIMITS))
     parser.add_argument("--groups", type=int, default=9)
@@ -672,7 +778,9 @@ def main():
     if args.limits:
         put_limits(args)
         return 0
-    cases = [(n, b) for n in args.models for b in (args.batches or MODELS[n][1])]
+    models = args.models if args.models is not None else [] if args.draw else list(MODELS)
+    models += draw(args)
+    cases = [(n, b) for n in models for b in (args.batches or ([1, 8] if drawing.is_drawn(n) else MODELS[n][1]))]
     make_files(args, cases)
     if args.export_only:
         return 0
