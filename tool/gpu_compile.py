@@ -5,9 +5,9 @@
     gpu_compile.py --build build [--models resnet50 ...] [--zoo DIR] [--texts DIR] [--each N]
 
 Every model of the zoo is compiled by the driver for OpenCL's device (PoCL will do), which leaves the
-texts of its kernels in a folder, and for a stand-in for each of AMD's architectures (build/test/emulated),
-whose texts use its matrix units. No step of a plan may be the reference's. OpenCL's texts go through
-NVRTC for sm_75 to sm_90a, each of AMD's through hiprtc, or, of cards that Debian's does not know, through
+texts of its kernels in a folder, and for a stand-in for each of AMD's architectures (build/test/emulated)
+and for two of NVIDIA's (build/test/idle_cuda, idle_hopper), whose texts use its matrix units. No step of a plan may be the reference's. OpenCL's texts go through
+NVRTC for sm_75 to sm_90a, with those of NVIDIA's stand-ins for their kind, each of AMD's through hiprtc, or, of cards that Debian's does not know, through
 clang 18 or newer with HIP's headers; and where an architecture has matrix units, the code of every product
 that the plan gives them must hold their instructions, as llvm-objdump shows it. A compiler that is not there is said to be absent; that
 no kernel was compiled by any is a failure. --each takes every N-th text.
@@ -27,6 +27,7 @@ import sys
 import tempfile
 
 CUDA = ["sm_75", "sm_80", "sm_89", "sm_90a"]
+STANDINS = {"sm_80": "idle_cuda", "sm_89": "idle_cuda", "sm_90a": "idle_hopper"}  # cards that NVIDIA's texts are made for
 HIP = ["gfx906", "gfx908", "gfx90a", "gfx1030"]  # what Debian's hiprtc knows; it ends the process for others
 NEW = ["gfx942", "gfx1100", "gfx1200"]
 UNITS = b"#define UNITS_MULTIPLY"  # of a text for AMD's matrix units
@@ -146,6 +147,14 @@ def emulated(args, arch):
     return {"MIGRAPHX_GPU_DEVICE": "hip", "LD_LIBRARY_PATH": folder, "MGX_EMULATED_ARCH": arch, "MGX_EMULATED_RUN": "0"}
 
 
+def stand_in(args, arch):
+    """The environment of a stand-in for a card of NVIDIA's; None where there is none for the architecture."""
+    folder = os.path.abspath(os.path.join(args.build, "test", STANDINS.get(arch, "none")))
+    if args.texts or not os.path.exists(os.path.join(folder, "libcuda.so.1")):
+        return None
+    return {"MIGRAPHX_GPU_DEVICE": "cuda", "LD_LIBRARY_PATH": folder}
+
+
 def compile_all(compiler, arch, texts):
     """How many of the texts did not compile, or are for matrix units and their code has no such instruction."""
     bad = units = 0
@@ -179,10 +188,11 @@ def main():
             print(f"skipped: {compiler.what} is not installed")
             continue
         for arch in archs:
-            card = emulated(args, arch) if archs is not CUDA and not args.texts else None
-            here = f"{folder}-{arch}" if card else folder
-            failed += 0 if not card or make_texts(args, here, card) else 1
-            texts = list(texts_in(here).items())[:: args.each]
+            ours = stand_in(args, arch) if archs is CUDA else None if args.texts else emulated(args, arch)
+            here = f"{folder}-{STANDINS.get(arch, arch)}" if ours else folder
+            failed += 0 if not ours or make_texts(args, here, ours) else 1
+            texts = {**(texts_in(folder) if archs is CUDA else {}), **texts_in(here)}
+            texts = list(texts.items())[:: args.each]
             total += len(texts)
             failed += compile_all(compiler, arch, texts)
     return 1 if failed or not total else 0

@@ -97,18 +97,17 @@ def test_products(case):
     check(b.run(y), want, kind, f"{batch} {rows} x {depth} x {columns}")
 
 
-def convolution(x, w, stride, padding, dilation):
-    n, c, h, _ = x.shape
-    o, _, kh, kw = w.shape
-    x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
-    oh = (x.shape[2] - (kh - 1) * dilation[0] - 1) // stride[0] + 1
-    ow = (x.shape[3] - (kw - 1) * dilation[1] - 1) // stride[1] + 1
-    y = np.zeros((n, o, oh, ow))
-    for i in range(kh):
-        for j in range(kw):
-            part = x[:, :, i * dilation[0] :, j * dilation[1] :][:, :, : (oh - 1) * stride[0] + 1 : stride[0], : (ow - 1) * stride[1] + 1 : stride[1]]
-            y += np.einsum("nchw,oc->nohw", part, w[:, :, i, j])
-    return y
+def convolution(x, w, stride, padding, dilation, group=1):
+    """Over any number of axes, tap by tap."""
+    axes = range(x.ndim - 2)
+    x = np.pad(x, [(0, 0), (0, 0)] + [(padding[i],) * 2 for i in axes])
+    out = [(x.shape[i + 2] - (w.shape[i + 2] - 1) * dilation[i] - 1) // stride[i] + 1 for i in axes]
+    x, w = (v.reshape([v.shape[0], group, -1, *v.shape[2:]] if v is x else [group, -1, *v.shape[1:]]) for v in (x, w))
+    y = np.zeros([x.shape[0], group, w.shape[1], *out])
+    for tap in np.ndindex(*w.shape[3:]):
+        part = x[(slice(None),) * 3 + tuple(slice(tap[i] * dilation[i], tap[i] * dilation[i] + (out[i] - 1) * stride[i] + 1, stride[i]) for i in axes)]
+        y += np.einsum("ngc...,goc->ngo...", part, w[(slice(None),) * 3 + tap])
+    return y.reshape([x.shape[0], -1, *out])
 
 
 @pytest.mark.parametrize("case", range(CASES))
@@ -133,6 +132,35 @@ def test_convolutions(case):
     want = convolution(image.astype(np.float64), rounded(w, kind), stride, padding, dilation)
     y, want = tail(b, rng, y, want, out, 1)
     check(b.run(y), want, kind, f"{size} by {out} of {k}, stride {stride}, padding {padding}, dilation {dilation}")
+
+
+def channels_last(b, value, channels):
+    """A computed image, as one lies between convolutions: the relu of a parameter by a matrix of ones."""
+    point = [1] * (value.ndim - 2)
+    y = b.op("convolution", [b.param(value), b.constant(np.eye(channels).reshape([channels, channels] + point))],
+             padding=[0 for _ in point], stride=point, dilation=point, group=1)
+    return b.op("relu", [y]), rounded(np.maximum(value, 0), b.kind).astype(np.float64)
+
+
+# Channels of a group, results of a group, groups: many in a tile, some, one; tiles that end within a group's columns.
+GROUPS = [(4, 4, 32), (8, 8, 8), (16, 8, 4), (32, 32, 3), (24, 40, 5), (64, 64, 2), (2, 6, 12), (56, 56, 2), (8, 3, 7)]
+
+
+@pytest.mark.parametrize("case", range(max(CASES, len(GROUPS))))
+def test_grouped_convolutions(case):
+    rng = np.random.default_rng([SEED, 7, case])
+    kind = ["half_type", "bf16_type"][(case + case // len(GROUPS)) % 2]
+    b = Builder(kind)
+    pick = lambda *values: int(rng.choice(values))
+    channels, columns, group = GROUPS[case % len(GROUPS)]
+    k, stride, dilation = [pick(1, 3), pick(1, 3, 5)], [pick(1, 2), pick(1, 2)], [pick(1, 2), 1]
+    padding = [k[0] // 2 * dilation[0], k[1] // 2]
+    image, of_image = channels_last(b, rng.standard_normal([pick(1, 3), channels * group, pick(7, 14), pick(9, 28)]), channels * group)
+    w = rng.standard_normal([columns * group, channels] + k) / np.sqrt(channels * k[0] * k[1])
+    y = b.op("convolution", [image, b.constant(w)], padding=padding, stride=stride, dilation=dilation, group=group)
+    want = convolution(of_image, rounded(w, kind), stride, padding, dilation, group)
+    y, want = tail(b, rng, y, want, columns * group, 1)
+    check(b.run(y), want, kind, f"{of_image.shape} by {group} groups of {columns}, {k}, stride {stride}, dilation {dilation}")
 
 
 @pytest.mark.parametrize("case", range(CASES))

@@ -4,7 +4,8 @@
 //
 //     dot           rows x depth times depth x columns, for every batch entry
 //     convolution   rows are the result's places in all images, depth is taps x channels of a
-//                   group, columns are output channels of a group, batch entries are groups
+//                   group, columns are output channels of a group, batch entries are groups; matrix
+//                   units take narrow groups together
 //
 // Any strides on any operand: a transposed operand or a channels-last image is but another load.
 // Matrix units multiply where a card has them for the type (units.c) and there are enough rows and
@@ -91,7 +92,8 @@ static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_prod
     for (int i = 0; i < 2; i++) {
         const struct mgx_shape *s = &c->in[p->operand[i]];
         const int values = 16 / (int)mgx_type_size(s->type), last = s->rank - 1;
-        const int64_t channels = c->in[p->operand[1]].lens[1];
+        const int64_t own = c->in[p->operand[1]].lens[1];
+        const int64_t channels = i ? own : gpu_product_channels(c, p);
         if (!gpu_product_is_dot(p))
             t->by[i] = (i || !p->make) && in_runs(s, 1, channels, values);
         else if (in_runs(s, i ? last - 1 : last, p->depth, values))
@@ -146,7 +148,9 @@ static void emit_units(struct mgx_str *out, const struct gpu_product *p, const s
     for (int i = 0; i < 2 && bytes; i++)
         mgx_str_printf(out, "#define MMA_%c \"%s\"\n", "AB"[i],
                        p -> ins -> in[i] -> shape.type == MGX_INT8 ? "s8" : "u8");
-    gpu_emit_units(out, t->units, gpu_units_pieces(t->units, tf32));
+    const int pieces = gpu_units_pieces(t->units, tf32);
+    gpu_emit_units(out, t->units, pieces);
+    mgx_str_printf(out, "#define MENDS %d\n", !bytes && (pieces > 1 || p->together));
     mgx_str_printf(out,
                    "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n#define DEPTH %d\n"
                    "#define PITCH (DEPTH * ELEMENT_BYTES + 16)\n"
@@ -193,13 +197,14 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "\n#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n"
                    "#define A_TYPE %s\n#define B_TYPE %s\n#define C_TYPE %s\n"
                    "#define A_ROWS_FIRST %d\n#define B_DEPTH_FIRST %d\n"
+                   "#define TOGETHER %d\n"
                    "#define LOAD_A(batch, row, k) load_a(a, batch, row, k)\n"
                    "#define LOAD_B(batch, k, column) load_b(b, batch, k, column)\n"
                    "#define gemm run\n",
                    p->rows, p->columns, p->depth, t->rows, t->columns,
                    gpu_product_is_bytes(p) ? BYTES_DEPTH : TILE_DEPTH, gpu_type_memory(a->type),
                    gpu_type_memory(b->type), gpu_type_memory(c->out->type), t->a_rows_first,
-                   t->b_depth_first);
+                   t->b_depth_first, p->together);
     if (t->units)
         emit_units(out, p, t, gpu_machine(c->machine)->tf32);
     else if (gpu_product_is_bytes(p))
@@ -218,6 +223,8 @@ static const char *describe(const struct mgx_plan_offer *c, const struct gpu_pro
     mgx_str_printf(&text, "matrix units (%s), tiles of %d x %d%s",
                    t->units->instruction ? t->units->instruction : t->units->name, t->rows,
                    t->columns, p->tail ? ", element-wise tail" : "");
+    if (p->together)
+        mgx_str_printf(&text, ", %d groups together", p->together);
     const char *detail = mgx_arena_strdup(c->arena, mgx_str_text(&text));
     mgx_str_fini(&text);
     return detail;
@@ -247,12 +254,30 @@ static bool wants_turned(const struct mgx_plan_offer *c, const struct gpu_produc
            c->constant[p->operand[1]] && c->out->strides[1] == 1 && w->strides[1] != 1;
 }
 
+// Groups that are narrow go to the matrix units together.
+static void gather_groups(const struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    enum { BLOCK = 32 }; // values of the depth that a tile holds
+    if (gpu_product_is_dot(p) || p->batches == 1)
+        return;
+    struct gpu_product all = *p;
+    const int64_t channels = c->in[p->operand[1]].lens[1];
+    all.together = gpu_product_gather(p, channels, BLOCK, 1);
+    all.columns *= all.together;
+    all.depth *= all.together;
+    all.batches /= all.together;
+    if (all.together > 1 && find_units(c, &all))
+        *p = all;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct gpu_product p;
     struct gpu_launch how;
     struct mgx_str text = {0};
     const char *why = gpu_product_read(c, &p);
+    if (!why)
+        gather_groups(c, &p);
     if (!why && wants_turned(c, &p)) {
         c->want_in[p.operand[1]] = MGX_PLAN_LIKE_RESULT;
         why = "weights whose channels are not neighbours";
@@ -266,6 +291,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     int in[GPU_CALL_INPUTS] = {p.operand[0], p.operand[1]};
     memcpy(in + 2, p.extra, (size_t)p.extra_count * sizeof *in);
     c->flops = 2.0 * (double)p.rows * (double)p.columns * (double)p.depth * (double)p.batches;
+    c->flops /= p.together ? p.together : 1;
     return gpu_take(c, &text, &how, in, 2 + p.extra_count);
 }
 

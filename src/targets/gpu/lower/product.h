@@ -16,6 +16,7 @@ struct gpu_product {
     const struct mgx_ins *pad; // of the image that `make` makes, before the convolution; NULL: none
     int given; // 1 + which of the extras is not read, but comes with the sum; 0: none
     int64_t rows, columns, depth, batches;
+    int together; // groups of a convolution that make one batch entry; 0: each its own
 };
 
 // What is offered, with its sizes. Why it is not a product that can be computed here; NULL: it is.
@@ -26,6 +27,13 @@ bool gpu_product_is_float(const struct gpu_product *p);
 // Are both operands bytes, without zero points, and sums of 32 bits?
 bool gpu_product_is_bytes(const struct gpu_product *p);
 bool gpu_product_is_dot(const struct gpu_product *p); // else a convolution
+// Channels of one tap: of all groups of a batch entry.
+int64_t gpu_product_channels(const struct mgx_plan_offer *c, const struct gpu_product *p);
+// How many of a convolution's groups, of so many channels each, are best multiplied as if they were one,
+// with weights of zero where a column is not of a channel's group: where the units, which take `block`
+// values of the depth at once, have least to do. Their channels begin at a multiple of `line`. 1: each by
+// itself; 0: there is no such number.
+int gpu_product_gather(const struct gpu_product *p, int64_t channels, int64_t block, int64_t line);
 // The text's last line: PARAMS, what the tail reads, behind a comma each, and FINISH(sum, batch, row,
 // column), or FINISH(sum, other, batch, row, column) with the extra that is given; it stores in `c`.
 // After the text of gpu_emit_bodies, and SUM, the sum's type.

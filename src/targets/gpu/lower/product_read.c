@@ -2,6 +2,7 @@
 // A product as it is offered: what is multiplied, what makes its image, what reads it, its sizes.
 #include <string.h>
 
+#include "base/size.h"
 #include "op/op.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/lower/product.h"
@@ -136,6 +137,43 @@ static void size_convolution(const struct mgx_plan_offer *c, struct gpu_product 
         p->rows *= out->lens[i];
     for (int i = 1; i < w->rank; i++)
         p->depth *= w->lens[i];
+}
+
+// --- groups ---
+//
+//              channels of some groups    Groups are narrow, tiles are not: the columns of some groups read
+//              g0 | g1 | g2 | g3          all their channels, and weights are zero where a column is not of
+//     columns  w0 |  0 |  0 |  0          the channel's group.
+//     of g0
+//     of g1     0 | w1 |  0 |  0
+
+int64_t gpu_product_channels(const struct mgx_plan_offer *c, const struct gpu_product *p)
+{
+    return c->in[p->operand[1]].lens[1] * (p->together ? p->together : 1);
+}
+
+int gpu_product_gather(const struct gpu_product *p, int64_t channels, int64_t block, int64_t line)
+{
+    enum {
+        NARROW = 32,
+        WIDE = 64,
+        MOST = 256,
+        LINE = 8
+    }; // columns of tiles, and of what leaves at once
+    int best = 0;
+    double least = 0;
+    for (int k = 1; k <= p->batches && (k == 1 || k * p->columns <= MOST); k++) {
+        const int64_t columns = k * p->columns, narrow = mgx_ceil_div(columns, NARROW) * NARROW;
+        const int64_t across = narrow > WIDE ? mgx_ceil_div(narrow, WIDE) * WIDE : narrow;
+        const int64_t deep = mgx_ceil_div(k * channels, block) * block;
+        const double work = (double)(deep * across) / (double)columns;
+        if (p->batches % k || (k * channels % line && k < p->batches) ||
+            (best && (work > least || columns % LINE)))
+            continue;
+        best = k;
+        least = work;
+    }
+    return best;
 }
 
 static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_product *p)

@@ -173,10 +173,10 @@ static void emit_dot_load(struct mgx_str *out, char letter, const struct mgx_sha
 }
 
 // Depth is taps in order, channels innermost: "x1" the channel, "t<axis>" the tap.
-static void emit_taps(struct mgx_str *out, const struct mgx_shape *w)
+static void emit_taps(struct mgx_str *out, const struct mgx_shape *w, int64_t channels)
 {
-    mgx_str_printf(out, "    const int ch = k %% %" PRId64 ";\n", w->lens[1]);
-    mgx_str_printf(out, "    int tap = k / %" PRId64 ";\n", w->lens[1]);
+    mgx_str_printf(out, "    const int ch = k %% %" PRId64 ";\n", channels);
+    mgx_str_printf(out, "    int tap = k / %" PRId64 ";\n", channels);
     for (int axis = w->rank - 1; axis >= 2; axis--) {
         mgx_str_printf(out, "    const int t%d = tap %% %" PRId64 ";\n", axis, w->lens[axis]);
         mgx_str_printf(out, "    tap /= %" PRId64 ";\n", w->lens[axis]);
@@ -189,8 +189,9 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
     const struct mgx_shape *x = &c->in[p->operand[0]], *w = &c->in[p->operand[1]];
     const struct mgx_ints stride = mgx_ins_ints(p->ins, "stride");
     const struct mgx_ints dilation = mgx_ins_ints(p->ins, "dilation");
+    const int64_t channels = gpu_product_channels(c, p);
     emit_find_head(out, 'a', "int row, int k");
-    emit_taps(out, w);
+    emit_taps(out, w, channels);
     mgx_str_put(out, "    int place = row;\n    bool in = true;\n");
     for (int axis = x->rank - 1; axis >= 2; axis--) {
         const int i = axis - 2;
@@ -203,7 +204,7 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
         mgx_str_printf(out, "    in = in && x%d >= 0 && x%d < %" PRId64 ";\n", axis, axis,
                        x->lens[axis]);
     }
-    mgx_str_printf(out, "    const int x0 = place, x1 = batch * %" PRId64 " + ch;\n", w->lens[1]);
+    mgx_str_printf(out, "    const int x0 = place, x1 = batch * %" PRId64 " + ch;\n", channels);
     emit_offset(out, "at", x);
     mgx_str_put(out, "    return in ? at : -1;\n}\n\n");
     emit_load(out, 'a', x->type, "row", "k", p);
@@ -214,11 +215,17 @@ static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c
 {
     const struct mgx_shape *w = &c->in[p->operand[1]];
     emit_find_head(out, 'b', "int k, int column");
-    emit_taps(out, w);
+    emit_taps(out, w, gpu_product_channels(c, p));
     for (int axis = 2; axis < w->rank; axis++)
         mgx_str_printf(out, "    const int x%d = t%d;\n", axis, axis);
-    mgx_str_printf(out, "    const int x0 = batch * %" PRId64 " + column, x1 = ch;\n", p->columns);
+    mgx_str_printf(out,
+                   "    const int x0 = batch * %" PRId64 " + column, x1 = ch %% %" PRId64 ";\n",
+                   p->columns, w->lens[1]);
     emit_offset(out, "at", w);
+    if (p->together)
+        mgx_str_printf(out,
+                       "    if (ch / %" PRId64 " != column / %" PRId64 ")\n        return -1;\n",
+                       w->lens[1], p->columns / p->together);
     mgx_str_put(out, "    return at;\n}\n\n");
     emit_load(out, 'b', w->type, "k", "column", p);
 }

@@ -113,6 +113,7 @@ bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *
     const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
     const struct gpu_wgmma_size size = {.rows = g->rows,
                                         .columns = g->p.columns,
+                                        .unit = g->unit,
                                         .blocks = g->blocks,
                                         .units = g->units,
                                         .multiprocessors = card->units,
@@ -188,6 +189,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
                    : g.image    ? ", gathered"
                                 : "",
                    g.p.tail ? ", element-wise tail" : "");
+    if (g.p.batches > 1 && !gpu_product_is_dot(&g.p))
+        mgx_str_printf(&detail, ", %d of %d groups in a tile", g.groups_of_unit, (int)g.p.batches);
     c->detail = mgx_arena_strdup(c->arena, mgx_str_text(&detail));
     mgx_str_fini(&detail);
     return take(c, &g, &t, &text);

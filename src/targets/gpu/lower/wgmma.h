@@ -36,7 +36,11 @@ struct gpu_wgmma_product {
     int row_axes[MGX_MAX_RANK], row_axis_count; // that a row's number counts through, outermost
                                                 // first: in a's order of memory
     int column_axis;
-    int64_t channels; // of one tap of what is read: the depth of a dot
+    int64_t channels; // of one tap of what is read: the depth of a dot, or a unit's
+    // Columns that read the same of a: all of them, or those of a few of a convolution's groups. Every
+    // unit's weights are packed as if its columns read all its channels: zeros beside a group's own.
+    int64_t unit;
+    int groups_of_unit;
     int taps_h, taps_w, channel_blocks, blocks;
     bool image;                  // gathered by the copy engine
     struct gpu_tensor_map map;   // of a, without its address
@@ -113,7 +117,7 @@ static inline bool gpu_wgmma_ahead(const struct gpu_wgmma_tile *t)
 }
 
 struct gpu_wgmma_size {
-    int64_t rows, columns;
+    int64_t rows, columns, unit;
     int blocks; // along the depth
     enum gpu_wgmma_units units;
     int multiprocessors;
@@ -130,6 +134,9 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
 // Bytes of shared memory it takes, and those through which results pass.
 size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t);
 size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t);
+// Tiles of so many results.
+int64_t gpu_wgmma_tiles(const struct gpu_wgmma_tile *t, int64_t rows, int64_t columns,
+                        int64_t unit);
 // "128x192 g2 d1 s1 n4 p1": rows, columns, groups, deep, split, stages, per multiprocessor; and
 // " stays" where blocks take several tiles, " turns" where warpgroups do.
 void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out);

@@ -2,6 +2,8 @@
 // The constant operand of the Hopper kernel, packed when a plan is complete: columns x depth, the
 // taps of a column where the left operand has their channels, every tap filled up to whole blocks.
 //
+// Of groups that share a unit each column's channels lie at their place among the unit's.
+//
 //     16 bits   64 values a block, as they are
 //     bytes     128 values a block, as they are; where results leave four by four, of 16 columns 2 q + r
 //               and 8 + 2 q + r are those of 4 q + r and 4 q + 2 + r
@@ -92,12 +94,14 @@ static void gather(const struct gpu_wgmma_product *g, const struct mgx_tensor *w
     const int64_t fold = g->fold.bytes ? g->fold.fold : 1;
     const int64_t size = (int64_t)mgx_type_size(s->type);
     assert(size == 1 || size == 2 || size == 4);
+    const int64_t first =
+        dot ? 0 : n / (g->p.columns / g->p.batches) % g->groups_of_unit * channels;
     memset(to, 0, (size_t)(g->blocks * g->block * size));
     for (int64_t h = 0; h < (dot ? 1 : s->lens[2]); h++)
         for (int64_t w = 0; w < (dot ? 1 : s->lens[3]); w++) {
             const int64_t tap = dot ? 0 : h * s->strides[2] + w * s->strides[3];
             const int64_t place = h / fold * g->row_depth + w / fold * g->tap_depth +
-                                  (h % fold * fold + w % fold) * channels;
+                                  (h % fold * fold + w % fold) * channels + first;
             take_apart(to + place * size, (const char *)weights->data + (n * column + tap) * size,
                        channels, channel, (size_t)size);
         }

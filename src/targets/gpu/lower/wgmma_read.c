@@ -3,7 +3,8 @@
 //
 //     dot           rows (all batches together) x depth, depth innermost; b: constant
 //     convolution   channels last: 1 x 1 without steps is a dot, the rest is gathered tap by tap;
-//                   few channels, or pixels that are no lines, are packed first
+//                   few channels, or pixels that are no lines, are packed first; several groups share
+//                   a tile where they are narrow
 #include <stdint.h>
 #include <string.h>
 
@@ -124,6 +125,7 @@ static const char *read_dot(struct mgx_plan_offer *c, struct gpu_wgmma_product *
     g->rows = g->p.batches * g->p.rows;
     g->channels = g->p.depth;
     g->taps_h = g->taps_w = 1;
+    g->unit = g->p.columns;
     set_depths(g, false);
     if (plain_matrix(g, a))
         return NULL;
@@ -221,15 +223,15 @@ static bool set_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     const int64_t channels = c->in[g->p.operand[0]].lens[1];
     if (g->far[0] != 1 || g->far[1] != 1 || g->step[0] > MOST_FOLD)
         return false;
-    f->fold = g->step[0] == g->step[1] ? g->step[0] : 1;
+    f->fold = g->step[0] == g->step[1] && g->p.batches == 1 ? g->step[0] : 1;
     f->channels = up(channels * f->fold * f->fold, g->line) * g->line;
     g->taps_h = (int)up(g->taps_h, f->fold);
     g->taps_w = (int)up(g->taps_w, f->fold);
     for (int i = 0; i < 2; i++)
         g->step[i] /= f->fold;
     const int64_t values = g->size == 1 ? WIDEST : WIDEST / 2;
-    const bool wide = g->taps_w * f->channels <= values;
-    g->channels = f->channels;
+    const bool wide = g->p.batches == 1 && g->taps_w * f->channels <= values;
+    g->channels = g->p.batches == 1 ? f->channels : g->channels;
     set_depths(g, wide);
     size_fold(c, g, wide);
     g->far[0] = g->far[1] = 1;
@@ -247,13 +249,26 @@ static bool set_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     return set && f->bytes < MOST_FOLDED;
 }
 
+// The columns of some groups are a unit, which reads all their channels; a tile belongs to one unit. The
+// copy engine takes a unit's channels from a multiple of 16 bytes on.
+static bool set_unit(struct gpu_wgmma_product *g, const struct mgx_shape *x)
+{
+    const int64_t channels = x->lens[1] / g->p.batches;
+    g->groups_of_unit = gpu_product_gather(&g->p, channels, g->block, g->line);
+    g->unit = g->p.columns * g->groups_of_unit;
+    g->channels = channels * g->groups_of_unit;
+    g->p.columns *= g->p.batches;
+    return g->groups_of_unit > 0;
+}
+
 static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
     const struct mgx_shape *x = &c->in[g->p.operand[0]];
-    if (x->rank != 4 || g->p.batches != 1)
-        return "groups, or another number of axes than four";
+    if (x->rank != 4)
+        return "another number of axes than four";
     g->rows = g->p.rows;
-    g->channels = x->lens[1];
+    if (!set_unit(g, x))
+        return "groups whose channels are no lines";
     read_window(c, g);
     set_depths(g, false);
     if (!g->p.make && is_point(g) && plain_matrix(g, x))
@@ -269,7 +284,7 @@ static bool leaves_quads(const struct mgx_shape *out, const struct gpu_wgmma_pro
     enum { WHOLE = 16 };
     const bool bytes = out->type == MGX_INT8 || out->type == MGX_UINT8;
     bool lines = bytes && gpu_wgmma_is_bytes(g->units) && out->strides[g->column_axis] == 1 &&
-                 out->lens[g->column_axis] % WHOLE == 0;
+                 out->lens[g->column_axis] % WHOLE == 0 && g->unit % WHOLE == 0;
     for (int i = 0; i < g->row_axis_count; i++)
         lines =
             lines && (out->lens[g->row_axes[i]] == 1 || out->strides[g->row_axes[i]] % WHOLE == 0);

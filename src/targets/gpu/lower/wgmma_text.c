@@ -52,7 +52,8 @@ static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *
         if (s->strides[axes[i]] % LINE)
             return false;
     }
-    return s->strides[column] == 1 && s->lens[column] % LINE == 0 && words_of(s->type);
+    return s->strides[column] == 1 && s->lens[column] % LINE == 0 && g->unit % LINE == 0 &&
+           words_of(s->type);
 }
 
 static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g, int e)
@@ -372,6 +373,12 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
     for (int i = 0; i < g->map.rank; i++)
         mgx_str_printf(out, "#define A_LEN%d %" PRIu64 "\n#define A_STEP%d %" PRIu64 "LL\n", i,
                        g->map.lens[i], i, i ? g->map.strides[i] / g->size : 1);
+    mgx_str_printf(out, "#define UNIT %" PRId64 "\n", g->unit);
+    if (g->unit < g->p.columns)
+        mgx_str_printf(out, "#define CHANNEL_OF(column) ((column) / UNIT * %" PRId64 ")\n",
+                       g->channels);
+    else
+        mgx_str_put(out, "#define CHANNEL_OF(column) 0\n");
     if (!g->image)
         return;
     mgx_str_printf(out,

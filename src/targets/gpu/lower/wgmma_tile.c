@@ -141,9 +141,14 @@ static bool fits_split(const struct gpu_wgmma_tile *t)
            (t->groups == 1 || t->per_multiprocessor == 1);
 }
 
+int64_t gpu_wgmma_tiles(const struct gpu_wgmma_tile *t, int64_t rows, int64_t columns, int64_t unit)
+{
+    return over(rows, t->rows) * (columns / unit) * over(unit, t->columns);
+}
+
 static int64_t tiles_of(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
 {
-    return over(size->rows, t->rows) * over(size->columns, t->columns);
+    return gpu_wgmma_tiles(t, size->rows, size->columns, size->unit);
 }
 
 // As many stages as there is room for when `part` columns leave together, and use.
@@ -234,7 +239,7 @@ static bool is_allowed(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_si
                      gpu_wgmma_sums(t) > MOST_SUMS || !gpu_wgmma_lends(t)))
         return false;
     return steps >= t->split && (!size->image || size->blocks % t->deep == 0) &&
-           (t->columns == 32 || t->columns < 2 * size->columns) &&
+           (t->columns == 32 || t->columns < 2 * size->unit) &&
            (t->deep == 1 || t->deep <= size->blocks) && t->rows % (t->split * 4) == 0 &&
            (t->units == GPU_WGMMA_SPLIT ? fits_split(t)
                                         : t->per_multiprocessor <= most_by_registers(t));
@@ -309,8 +314,7 @@ void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out)
 struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
                                    const struct gpu_wgmma_tile *t, int multiprocessors)
 {
-    const int64_t tiles =
-        ((g->rows + t->rows - 1) / t->rows) * ((g->p.columns + t->columns - 1) / t->columns);
+    const int64_t tiles = gpu_wgmma_tiles(t, g->rows, g->p.columns, g->unit);
     const int64_t at_once = (int64_t)multiprocessors * t->per_multiprocessor;
     const int64_t blocks = t->stays && tiles > at_once ? at_once : tiles * t->split;
     return (struct gpu_launch){.grid = {(unsigned)blocks, 1, 1},
