@@ -163,6 +163,28 @@ def test_grouped_convolutions(case):
     check(b.run(y), want, kind, f"{of_image.shape} by {group} groups of {columns}, {k}, stride {stride}, dilation {dilation}")
 
 
+# Image, weights, stride, padding, dilation, groups, over one axis and over three; some lie as they came, some channels last.
+AXES = [([2, 80, 300], [96, 80, 3], 1, 1, 1, 1), ([1, 1, 4000], [64, 1, 10], 5, 0, 1, 1), ([2, 64, 400], [64, 8, 3], 1, 130, 130, 8), ([3, 72, 77], [40, 72, 5], 2, 2, 1, 1),
+        ([1, 64, 9, 14, 14], [64, 64, 3, 3, 3], 1, 1, 1, 1), ([2, 3, 8, 28, 30], [64, 3, 3, 7, 7], (1, 2, 2), (1, 3, 3), 1, 1), ([1, 64, 8, 12, 9], [96, 64, 1, 3, 3], (1, 2, 1), (0, 1, 1), 1, 1),
+        ([2, 96, 7, 6, 5], [64, 96, 3, 1, 1], (2, 1, 1), (1, 0, 0), 1, 1), ([1, 64, 6, 9, 8], [72, 64, 1, 1, 1], 2, 0, 1, 1), ([1, 3, 8, 32, 24], [96, 3, 2, 4, 4], (2, 4, 4), 0, 1, 1),
+        ([2, 32, 5, 9, 9], [64, 8, 3, 3, 3], 1, (2, 2, 1), (2, 2, 1), 4), ([1, 48, 40, 9, 9], [64, 48, 17, 1, 1], 1, (17, 0, 0), (2, 1, 1), 1)]
+
+
+@pytest.mark.parametrize("case", range(max(CASES, len(AXES))))
+def test_convolutions_of_other_axes(case):
+    rng = np.random.default_rng([SEED, 8, case])
+    kind = ["half_type", "bf16_type"][(case + case // len(AXES)) % 2]
+    b = Builder(kind)
+    size, weights, *window, group = AXES[case % len(AXES)]
+    stride, padding, dilation = ([v] * (len(size) - 2) if isinstance(v, int) else list(v) for v in window)
+    x, w = rng.standard_normal(size), rng.standard_normal(weights) / np.sqrt(np.prod(weights[1:]))
+    image, of_image = channels_last(b, x, size[1]) if size[1] > 8 and rng.integers(4) else (b.param(x), rounded(x, kind).astype(np.float64))
+    y = b.op("convolution", [image, b.constant(w)], padding=padding, stride=stride, dilation=dilation, group=group)
+    want = convolution(of_image, rounded(w, kind), stride, padding, dilation, group)
+    y, want = tail(b, rng, y, want, weights[0], 1)
+    check(b.run(y), want, kind, f"{size} by {weights}, stride {stride}, padding {padding}, dilation {dilation}, {group} groups")
+
+
 @pytest.mark.parametrize("case", range(CASES))
 def test_many_tiles(case):
     """More tiles than a card has places: blocks stay and take several, along the rows or along the columns."""

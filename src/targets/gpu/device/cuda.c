@@ -294,7 +294,9 @@ static enum mgx_status tensor_map(struct gpu_device *d, const struct gpu_tensor_
     const int type = types[t->type], swizzle = t->narrow ? MAP_SWIZZLE_64 : MAP_SWIZZLE_128;
     const unsigned values = (t->narrow ? 64 : 128) / sizes[t->type];
     const unsigned box[2] = {values, t->box};
-    const unsigned steps[5] = {1, t->image ? t->step[0] : 1, t->image ? t->step[1] : 1, 1, 1};
+    unsigned steps[5] = {1, 1, 1, 1, 1};
+    for (int i = 0; t->image && i < t->rank - 2; i++)
+        steps[i + 1] = t->step[i];
     void *before = NULL;
     int status = enter(d, &before);
     if (status == 0) {

@@ -94,10 +94,10 @@ struct gpu_tensor_map {
     int rank;
     uint64_t lens[5], strides[5]; // strides in bytes, multiples of 16, of axes 1 and up
     unsigned box;                 // rows of a box; of an image: places
-    // An image of rank 4 (channels, width, height, images) that taps are gathered from:
+    // An image of one to three axes (channels, width, height, depth, images) that taps are gathered from:
     bool image;
-    int low[2], high[2]; // width and height: first corner, and last one from the end
-    unsigned step[2];
+    int low[3], high[3]; // width first: first corner, and last one from the end
+    unsigned step[3];
 };
 
 enum { GPU_TENSOR_MAP_BYTES = 128 };

@@ -18,12 +18,15 @@ enum gpu_wgmma_units {
 
 enum { GPU_WGMMA_PIECES = 3 }; // of a split float
 
-// An image that is packed before it is multiplied: fold x fold pixels become one with all their
-// channels, padding included. `bytes` 0: it is read as it lies.
+// The axes of an image, with one place and one tap where it has fewer than three.
+enum { GPU_WGMMA_DEPTH, GPU_WGMMA_HEIGHT, GPU_WGMMA_WIDTH, GPU_WGMMA_AXES };
+
+// An image that is packed before it is multiplied: down x across pixels become one with all their
+// channels, padding of height and width included. `bytes` 0: it is read as it lies.
 struct gpu_wgmma_fold {
-    int fold;
-    int64_t channels, height, width; // of the packed image
-    int pad[2];                      // of the image: height, width
+    int down, across;
+    int64_t channels, depth, height, width; // of the packed image
+    int pad[GPU_WGMMA_AXES];                // of the image
     size_t bytes;
 };
 
@@ -41,10 +44,10 @@ struct gpu_wgmma_product {
     // unit's weights are packed as if its columns read all its channels: zeros beside a group's own.
     int64_t unit;
     int groups_of_unit;
-    int taps_h, taps_w, channel_blocks, blocks;
-    bool image;                  // gathered by the copy engine
-    struct gpu_tensor_map map;   // of a, without its address
-    int step[2], pad[2], far[2]; // height, width: of the gathering
+    int taps[GPU_WGMMA_AXES], channel_blocks, blocks;
+    bool image;                // gathered by the copy engine
+    struct gpu_tensor_map map; // of a, without its address
+    int step[GPU_WGMMA_AXES], pad[GPU_WGMMA_AXES], far[GPU_WGMMA_AXES]; // of the gathering
     struct gpu_wgmma_fold fold;
     // Results are bytes, finished four by four in registers: sixteen columns of b are packed in the order
     // that gives a thread four neighbours.
@@ -52,6 +55,19 @@ struct gpu_wgmma_product {
     // Where weights go, in values: from row to row of taps, and from tap to tap.
     int64_t row_depth, tap_depth;
 };
+
+// The length of an axis of an image, or of its weights; 1 where there is none.
+static inline int64_t gpu_wgmma_len(const struct mgx_shape *s, int axis)
+{
+    const int at = s->rank - GPU_WGMMA_AXES + axis;
+    return at >= 2 ? s->lens[at] : 1;
+}
+
+static inline int64_t gpu_wgmma_stride(const struct mgx_shape *s, int axis)
+{
+    const int at = s->rank - GPU_WGMMA_AXES + axis;
+    return at >= 2 && s->lens[at] > 1 ? s->strides[at] : 0;
+}
 
 // Why this kernel does not take what is offered, perhaps with a wish; NULL if it does.
 const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g);

@@ -82,7 +82,7 @@ static void take_apart(char *to, const char *from, int64_t count, int64_t step, 
             memcpy(to + 4 * i, from + 4 * i * step, 4);
 }
 
-// A row of taps to one column, of values of 1, 2 or 4 bytes.
+// All taps of one column, of values of 1, 2 or 4 bytes.
 static void gather(const struct gpu_wgmma_product *g, const struct mgx_tensor *weights, int64_t n,
                    char *to)
 {
@@ -91,20 +91,28 @@ static void gather(const struct gpu_wgmma_product *g, const struct mgx_tensor *w
     const int64_t channels = s->lens[dot ? s->rank - 2 : 1];
     const int64_t column = s->strides[dot ? s->rank - 1 : 0];
     const int64_t channel = s->strides[dot ? s->rank - 2 : 1];
-    const int64_t fold = g->fold.bytes ? g->fold.fold : 1;
+    const int64_t down = g->fold.bytes ? g->fold.down : 1;
+    const int64_t across = g->fold.bytes ? g->fold.across : 1;
     const int64_t size = (int64_t)mgx_type_size(s->type);
     assert(size == 1 || size == 2 || size == 4);
     const int64_t first =
         dot ? 0 : n / (g->p.columns / g->p.batches) % g->groups_of_unit * channels;
     memset(to, 0, (size_t)(g->blocks * g->block * size));
-    for (int64_t h = 0; h < (dot ? 1 : s->lens[2]); h++)
-        for (int64_t w = 0; w < (dot ? 1 : s->lens[3]); w++) {
-            const int64_t tap = dot ? 0 : h * s->strides[2] + w * s->strides[3];
-            const int64_t place = h / fold * g->row_depth + w / fold * g->tap_depth +
-                                  (h % fold * fold + w % fold) * channels + first;
-            take_apart(to + place * size, (const char *)weights->data + (n * column + tap) * size,
-                       channels, channel, (size_t)size);
-        }
+    const int64_t height = dot ? 1 : gpu_wgmma_len(s, GPU_WGMMA_HEIGHT);
+    const int64_t width = dot ? 1 : gpu_wgmma_len(s, GPU_WGMMA_WIDTH);
+    const int64_t taps = dot ? 1 : gpu_wgmma_len(s, GPU_WGMMA_DEPTH) * height * width;
+    for (int64_t i = 0; i < taps; i++) {
+        const int64_t w = i % width, h = i / width % height, d = i / width / height;
+        const int64_t tap = dot ? 0
+                                : d * gpu_wgmma_stride(s, GPU_WGMMA_DEPTH) +
+                                      h * gpu_wgmma_stride(s, GPU_WGMMA_HEIGHT) +
+                                      w * gpu_wgmma_stride(s, GPU_WGMMA_WIDTH);
+        const int64_t row = d * g->taps[GPU_WGMMA_HEIGHT] + h / down;
+        const int64_t place = row * g->row_depth + w / across * g->tap_depth +
+                              (h % down * across + w % across) * channels + first;
+        take_apart(to + place * size, (const char *)weights->data + (n * column + tap) * size,
+                   channels, channel, (size_t)size);
+    }
 }
 
 size_t gpu_wgmma_packed_bytes(const struct gpu_wgmma_product *g)

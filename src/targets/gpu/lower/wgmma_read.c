@@ -2,7 +2,7 @@
 // A product as the Hopper kernel sees it: how its left operand is described to the copy engine.
 //
 //     dot           rows (all batches together) x depth, depth innermost; b: constant
-//     convolution   channels last: 1 x 1 without steps is a dot, the rest is gathered tap by tap;
+//     convolution   of one to three axes, channels last: 1 x 1 without steps is a dot, the rest is gathered tap by tap;
 //                   few channels, or pixels that are no lines, are packed first; several groups share
 //                   a tile where they are narrow
 #include <stdint.h>
@@ -11,7 +11,9 @@
 #include "op/op.h"
 #include "targets/gpu/lower/wgmma.h"
 
-enum { MOST_LOW = 127, MOST_STEP = 8, MOST_FAR = 255, LEAST_DEPTH = 8, MOST_FOLD = 32 };
+enum { MOST_STEP = 8, LEAST_DEPTH = 8, MOST_FOLD = 32 };
+// What the copy engine has bits for, by the number of axes: a corner of its box, and a tap's way.
+static const int most_low[] = {0, 32767, 127, 15}, most_far[] = {0, 65535, 255, 31};
 enum { FEW = 8 };      // channels below are no line of half
 enum { WIDEST = 128 }; // bytes of a row of taps that are read as one pixel, of floats twice as many
 #define MOST_FOLDED ((size_t)1 << 32)
@@ -103,17 +105,18 @@ static bool plain_matrix(struct gpu_wgmma_product *g, const struct mgx_shape *a)
 // Bytes: blocks of 64, where those of 128 would have a half of zeros for every tap.
 static void set_depths(struct gpu_wgmma_product *g, bool wide)
 {
-    const int64_t last = (wide ? g->channels * g->taps_w : g->channels) % 128;
+    const int64_t taps_w = g->taps[GPU_WGMMA_WIDTH];
+    const int64_t last = (wide ? g->channels * taps_w : g->channels) % 128;
     if (gpu_wgmma_is_bytes(g->units)) {
         const bool half = last > 0 && last <= 64;
         g->units = half ? GPU_WGMMA_BYTES_64 : GPU_WGMMA_BYTES;
         g->block = half ? 64 : 128;
     }
     const int64_t block = g->block;
-    g->channel_blocks = (int)up(wide ? g->channels * g->taps_w : g->channels, block);
+    g->channel_blocks = (int)up(wide ? g->channels * taps_w : g->channels, block);
     g->tap_depth = wide ? g->channels : g->channel_blocks * block;
-    g->row_depth = wide ? g->channel_blocks * block : g->tap_depth * g->taps_w;
-    g->blocks = (int)(g->row_depth / block) * g->taps_h;
+    g->row_depth = wide ? g->channel_blocks * block : g->tap_depth * taps_w;
+    g->blocks = (int)(g->row_depth / block) * g->taps[GPU_WGMMA_DEPTH] * g->taps[GPU_WGMMA_HEIGHT];
 }
 
 static const char *read_dot(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
@@ -124,7 +127,7 @@ static const char *read_dot(struct mgx_plan_offer *c, struct gpu_wgmma_product *
             return "another right operand for every batch entry";
     g->rows = g->p.batches * g->p.rows;
     g->channels = g->p.depth;
-    g->taps_h = g->taps_w = 1;
+    g->taps[0] = g->taps[1] = g->taps[2] = 1;
     g->unit = g->p.columns;
     set_depths(g, false);
     if (plain_matrix(g, a))
@@ -133,44 +136,52 @@ static const char *read_dot(struct mgx_plan_offer *c, struct gpu_wgmma_product *
     return "rows of the left operand are not lines";
 }
 
-// The attributes of a convolution over two axes.
+static int within_16_bits(int64_t x)
+{
+    return x < INT16_MAX ? (int)x : INT16_MAX;
+}
+
+// The attributes of a convolution, for axes that are not there those of one place.
 static void read_window(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
     const struct mgx_shape *w = &c->in[g->p.operand[1]];
     const struct mgx_ints step = mgx_ins_ints(g->p.ins, "stride");
     const struct mgx_ints far = mgx_ins_ints(g->p.ins, "dilation");
-    for (int i = 0; i < 2; i++) { // 0: height
-        g->step[i] = step.v[i] < INT16_MAX ? (int)step.v[i] : INT16_MAX;
-        const int64_t pad = gpu_product_before(&g->p, i);
-        g->pad[i] = pad < INT16_MAX ? (int)pad : INT16_MAX;
-        g->far[i] = far.v[i] < INT16_MAX ? (int)far.v[i] : INT16_MAX;
+    for (int i = 0; i < GPU_WGMMA_AXES; i++) {
+        const int k = i + w->rank - 2 - GPU_WGMMA_AXES;
+        g->step[i] = k < 0 ? 1 : within_16_bits(step.v[k]);
+        g->pad[i] = k < 0 ? 0 : within_16_bits(gpu_product_before(&g->p, k));
+        g->far[i] = k < 0 ? 1 : within_16_bits(far.v[k]);
+        g->taps[i] = within_16_bits(gpu_wgmma_len(w, i));
     }
-    g->taps_h = w->lens[2] < INT16_MAX ? (int)w->lens[2] : INT16_MAX;
-    g->taps_w = w->lens[3] < INT16_MAX ? (int)w->lens[3] : INT16_MAX;
 }
 
-// The map of an image, within what the copy engine counts to.
+// The map of an image (channels, width, height, depth, images), within what the copy engine counts to.
 static bool set_image(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g,
                       const int64_t *lens, const int64_t *strides)
 {
+    const int axes = c->out->rank - 2;
     struct gpu_tensor_map *map = &g->map;
-    const int taps[2] = {g->taps_h, g->taps_w};
     const uint64_t size = g->size;
     g->image = true;
-    *map = (struct gpu_tensor_map){
-        .rank = 4, .image = true, .narrow = g->units == GPU_WGMMA_BYTES_64, .type = g->map.type};
-    for (int i = 0; i < 4; i++) {
-        map->lens[i] = (uint64_t)lens[i];
-        map->strides[i] = lens[i] == 1 ? 16 : (uint64_t)strides[i] * size;
-        if (lens[i] > 1 && (i ? strides[i] <= 0 || strides[i] % g->line : strides[i] != 1))
+    *map = (struct gpu_tensor_map){.rank = axes + 2,
+                                   .image = true,
+                                   .narrow = g->units == GPU_WGMMA_BYTES_64,
+                                   .type = g->map.type};
+    for (int i = 0; i < axes + 2; i++) {
+        const int from = i > axes ? GPU_WGMMA_AXES + 1 : i;
+        map->lens[i] = (uint64_t)lens[from];
+        map->strides[i] = lens[from] == 1 ? 16 : (uint64_t)strides[from] * size;
+        if (lens[from] > 1 &&
+            (i ? strides[from] <= 0 || strides[from] % g->line : strides[from] != 1))
             return false;
     }
-    for (int i = 0; i < 2; i++) { // width first
-        const int k = 1 - i;      // height first
-        const int64_t last = (c->out->lens[3 - i] - 1) * g->step[k] - g->pad[k];
+    for (int i = 0; i < axes; i++) { // width first
+        const int k = GPU_WGMMA_WIDTH - i;
+        const int64_t last = (gpu_wgmma_len(c->out, k) - 1) * g->step[k] - g->pad[k];
         const int64_t high = last - (lens[i + 1] - 1);
-        if (g->step[k] > MOST_STEP || g->pad[k] > MOST_LOW || high > MOST_LOW || high < -MOST_LOW ||
-            (int64_t)g->far[k] * (taps[k] - 1) > MOST_FAR)
+        if (g->step[k] > MOST_STEP || g->pad[k] > most_low[axes] || high > most_low[axes] ||
+            high < -most_low[axes] || (int64_t)g->far[k] * (g->taps[k] - 1) > most_far[axes])
             return false;
         map->low[i] = -g->pad[k];
         map->high[i] = (int)high;
@@ -179,74 +190,87 @@ static bool set_image(const struct mgx_plan_offer *c, struct gpu_wgmma_product *
     return true;
 }
 
-// Channels, width, height, images.
 static bool set_image_as_it_lies(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
-    static const int axis[] = {1, 3, 2, 0};
     const struct mgx_shape *x = &c->in[g->p.operand[0]];
-    int64_t lens[4], strides[4];
-    for (int i = 0; i < 4; i++) {
-        lens[i] = x->lens[axis[i]];
-        strides[i] = x->strides[axis[i]];
+    int64_t lens[GPU_WGMMA_AXES + 2] = {x->lens[1]}, strides[GPU_WGMMA_AXES + 2] = {x->strides[1]};
+    for (int i = 0; i < GPU_WGMMA_AXES; i++) {
+        lens[i + 1] = gpu_wgmma_len(x, GPU_WGMMA_WIDTH - i);
+        strides[i + 1] = gpu_wgmma_stride(x, GPU_WGMMA_WIDTH - i);
     }
+    lens[GPU_WGMMA_AXES + 1] = x->lens[0];
+    strides[GPU_WGMMA_AXES + 1] = x->strides[0];
     return set_image(c, g, lens, strides);
 }
 
 static bool is_point(const struct gpu_wgmma_product *g)
 {
-    return g->taps_h == 1 && g->taps_w == 1 && g->step[0] == 1 && g->step[1] == 1 &&
-           g->pad[0] == 0 && g->pad[1] == 0;
+    bool point = true;
+    for (int i = 0; i < GPU_WGMMA_AXES; i++)
+        point = point && g->taps[i] == 1 && g->step[i] == 1 && g->pad[i] == 0;
+    return point;
 }
 
 // --- folding ---
 //
-//     fold x fold pixels of c channels    =>    one pixel of c fold fold channels, in whole lines
+//     down x across pixels of c channels    =>    one pixel of c down across channels, in whole lines
 //
 // A window of k taps is one of k / fold taps, rounded up, and steps of `fold` are steps of one. Few
 // channels then make lines: where all taps of a row have together no more than 64 values, the
 // engine reads the row's pixels as if they were channels of the first one. What lies there beyond
-// the window meets weights of 0.
+// the window meets weights of 0. Depth stays as it is.
 
 // Packed rows, each long enough for its last pixel to be read as a whole block.
 static void size_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g, bool wide)
 {
+    enum { H = GPU_WGMMA_HEIGHT, W = GPU_WGMMA_WIDTH };
     struct gpu_wgmma_fold *f = &g->fold;
-    const int64_t pixels = (c->out->lens[3] - 1) * g->step[1] + 1;
-    f->height = (c->out->lens[2] - 1) * g->step[0] + g->taps_h;
-    f->width = pixels - 1 + (wide ? up(g->row_depth, f->channels) : g->taps_w);
-    f->bytes = (size_t)(c->out->lens[0] * f->height * f->width * f->channels) * g->size;
+    const int64_t pixels = (gpu_wgmma_len(c->out, W) - 1) * g->step[W] + 1;
+    f->depth = gpu_wgmma_len(&c->in[g->p.operand[0]], GPU_WGMMA_DEPTH);
+    f->height = (gpu_wgmma_len(c->out, H) - 1) * g->step[H] + g->taps[H];
+    f->width = pixels - 1 + (wide ? up(g->row_depth, f->channels) : g->taps[W]);
+    f->bytes = (size_t)(c->out->lens[0] * f->depth * f->height * f->width * f->channels) * g->size;
+}
+
+// How many pixels become one: as far as steps go, the same down and across where there are both.
+static bool choose_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
+{
+    enum { H = GPU_WGMMA_HEIGHT, W = GPU_WGMMA_WIDTH };
+    struct gpu_wgmma_fold *f = &g->fold;
+    const bool folds = g->p.batches == 1 && (c->out->rank == 3 || g->step[H] == g->step[W]);
+    if (g->far[H] != 1 || g->far[W] != 1 || g->step[H] > MOST_FOLD || g->step[W] > MOST_FOLD)
+        return false;
+    f->down = folds ? g->step[H] : 1;
+    f->across = folds ? g->step[W] : 1;
+    f->channels = up(c->in[g->p.operand[0]].lens[1] * f->down * f->across, g->line) * g->line;
+    g->taps[H] = (int)up(g->taps[H], f->down);
+    g->taps[W] = (int)up(g->taps[W], f->across);
+    g->step[H] /= f->down;
+    g->step[W] /= f->across;
+    return true;
 }
 
 static bool set_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
+    enum { H = GPU_WGMMA_HEIGHT, W = GPU_WGMMA_WIDTH };
     struct gpu_wgmma_fold *f = &g->fold;
-    const int64_t channels = c->in[g->p.operand[0]].lens[1];
-    if (g->far[0] != 1 || g->far[1] != 1 || g->step[0] > MOST_FOLD)
+    if (!choose_fold(c, g))
         return false;
-    f->fold = g->step[0] == g->step[1] && g->p.batches == 1 ? g->step[0] : 1;
-    f->channels = up(channels * f->fold * f->fold, g->line) * g->line;
-    g->taps_h = (int)up(g->taps_h, f->fold);
-    g->taps_w = (int)up(g->taps_w, f->fold);
-    for (int i = 0; i < 2; i++)
-        g->step[i] /= f->fold;
     const int64_t values = g->size == 1 ? WIDEST : WIDEST / 2;
-    const bool wide = g->p.batches == 1 && g->taps_w * f->channels <= values;
+    const bool wide = g->p.batches == 1 && g->taps[W] * f->channels <= values;
     g->channels = g->p.batches == 1 ? f->channels : g->channels;
     set_depths(g, wide);
     size_fold(c, g, wide);
-    g->far[0] = g->far[1] = 1;
-    const int64_t pixels = (c->out->lens[3] - 1) * g->step[1] + 1;
-    const int64_t lens[4] = {wide ? g->row_depth : f->channels, wide ? pixels : f->width, f->height,
-                             c->out->lens[0]};
-    const int64_t strides[4] = {1, f->channels, f->width * f->channels,
-                                f->height * f->width * f->channels};
-    const int pad[2] = {g->pad[0], g->pad[1]};
-    g->pad[0] = g->pad[1] = 0;
+    const int64_t pixels = (gpu_wgmma_len(c->out, W) - 1) * g->step[W] + 1;
+    const int64_t plane = f->height * f->width * f->channels;
+    const int64_t lens[] = {wide ? g->row_depth : f->channels, wide ? pixels : f->width, f->height,
+                            f->depth, c->out->lens[0]};
+    const int64_t strides[] = {1, f->channels, f->width * f->channels, plane, f->depth * plane};
+    memcpy(f->pad, g->pad, sizeof f->pad);
+    g->pad[H] = g->pad[W] = 0;
     if (wide)
-        g->taps_w = 1;
-    const bool set = set_image(c, g, lens, strides);
-    memcpy(g->fold.pad, pad, sizeof pad);
-    return set && f->bytes < MOST_FOLDED;
+        g->taps[W] = 1;
+    return set_image(c, g, lens, strides) && f->bytes < MOST_FOLDED;
 }
 
 // The columns of some groups are a unit, which reads all their channels; a tile belongs to one unit. The
@@ -264,8 +288,8 @@ static bool set_unit(struct gpu_wgmma_product *g, const struct mgx_shape *x)
 static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
     const struct mgx_shape *x = &c->in[g->p.operand[0]];
-    if (x->rank != 4)
-        return "another number of axes than four";
+    if (x->rank < 3 || x->rank > 2 + GPU_WGMMA_AXES)
+        return "more than three axes";
     g->rows = g->p.rows;
     if (!set_unit(g, x))
         return "groups whose channels are no lines";
@@ -298,11 +322,12 @@ bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
     const struct mgx_ints far = mgx_ins_ints(conv, "dilation");
     const bool bytes = to == MGX_INT8 || to == MGX_UINT8;
     const bool halves = (to == MGX_HALF || to == MGX_BF16) && conv->in[1]->shape.type == to;
-    bool near = far.count == 2;
+    const int axes = make->shape.rank - 2;
+    bool near = axes > 0 && axes <= GPU_WGMMA_AXES;
     for (int i = 0; i < far.count; i++)
         near = near && far.v[i] == 1;
     return d->properties.features & GPU_TENSOR_MAPS && near && conv->in[1]->literal &&
-           mgx_ins_int(conv, "group") == 1 && make->shape.rank == 4 && make->shape.lens[1] < FEW &&
+           mgx_ins_int(conv, "group") == 1 && make->shape.lens[1] < FEW &&
            (from == MGX_FLOAT || from == MGX_HALF || from == MGX_BF16) &&
            (halves || (bytes && conv->op == &mgx_op_quant_convolution && conv->in_count == 2));
 }

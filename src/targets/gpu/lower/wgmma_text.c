@@ -352,6 +352,21 @@ static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgm
     gpu_emit_multiply(out, &m);
 }
 
+// Lengths and steps of a as the copy engine sees it: a matrix, or channels, width, height, depth, images.
+static void emit_operand_sizes(struct mgx_str *out, const struct gpu_wgmma_product *g)
+{
+    const struct gpu_tensor_map *map = &g->map;
+    const int images = GPU_WGMMA_AXES + 1, last = map->rank - 1;
+    for (int i = 0; i < (g->image ? images + 1 : map->rank); i++) {
+        const int at = g->image && i == images ? last : g->image && i >= last ? -1 : i;
+        mgx_str_printf(out, "#define A_LEN%d %" PRIu64 "\n#define A_STEP%d %" PRIu64 "LL\n", i,
+                       at < 0 ? 1 : map->lens[at], i,
+                       at < 0   ? 0
+                       : at > 0 ? map->strides[at] / g->size
+                                : 1);
+    }
+}
+
 static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                        const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *t)
 {
@@ -370,9 +385,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    g->block, gpu_wgmma_a_bytes(g->units), gpu_wgmma_b_bytes(g->units),
                    g->units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES : 1, gpu_wgmma_ahead(t), g->image,
                    g->fold.bytes > 0);
-    for (int i = 0; i < g->map.rank; i++)
-        mgx_str_printf(out, "#define A_LEN%d %" PRIu64 "\n#define A_STEP%d %" PRIu64 "LL\n", i,
-                       g->map.lens[i], i, i ? g->map.strides[i] / g->size : 1);
+    emit_operand_sizes(out, g);
     mgx_str_printf(out, "#define UNIT %" PRId64 "\n", g->unit);
     if (g->unit < g->p.columns)
         mgx_str_printf(out, "#define CHANNEL_OF(column) ((column) / UNIT * %" PRId64 ")\n",
@@ -381,13 +394,16 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
         mgx_str_put(out, "#define CHANNEL_OF(column) 0\n");
     if (!g->image)
         return;
-    mgx_str_printf(out,
-                   "#define OUT_H %" PRId64 "\n#define OUT_W %" PRId64 "\n"
-                   "#define STEP_H %d\n#define STEP_W %d\n#define PAD_H %d\n#define PAD_W %d\n"
-                   "#define FAR_H %d\n#define FAR_W %d\n#define TAPS_W %d\n"
-                   "#define CHANNEL_BLOCKS %d\n",
-                   c->out->lens[2], c->out->lens[3], g->step[0], g->step[1], g->pad[0], g->pad[1],
-                   g->far[0], g->far[1], g->taps_w, g->channel_blocks);
+    mgx_str_printf(out, "#define AXES %d\n#define CHANNEL_BLOCKS %d\n", g->map.rank - 2,
+                   g->channel_blocks);
+    for (int i = 0; i < GPU_WGMMA_AXES; i++) {
+        const char axis = "DHW"[i];
+        mgx_str_printf(out,
+                       "#define OUT_%c %" PRId64 "\n#define STEP_%c %d\n#define PAD_%c %d\n"
+                       "#define FAR_%c %d\n#define TAPS_%c %d\n",
+                       axis, gpu_wgmma_len(c->out, i), axis, g->step[i], axis, g->pad[i], axis,
+                       g->far[i], axis, g->taps[i]);
+    }
 }
 
 // fold_bits(): the bits of one value as it is multiplied.
@@ -410,28 +426,34 @@ static void emit_make(struct mgx_str *out, const struct mgx_plan_offer *c,
                                     : "(u8)");
 }
 
-// fold x fold pixels to one; a line of channels a thread.
+// down x across pixels to one; a line of channels a thread.
 static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
                       const struct gpu_wgmma_product *g)
 {
     const struct mgx_shape *x = &c->in[g->p.operand[0]];
     const struct gpu_wgmma_fold *f = &g->fold;
     mgx_str_printf(out,
-                   "#define FOLD %d\n#define FOLD_LINES %" PRId64 "\n#define FOLD_W %" PRId64
-                   "\n#define FOLD_H %" PRId64 "\n#define FOLD_COUNT %" PRId64
+                   "#define DOWN %d\n#define ACROSS %d\n#define FOLD_LINES %" PRId64
+                   "\n#define FOLD_W %" PRId64 "\n#define FOLD_H %" PRId64
+                   "\n#define FOLD_D %" PRId64 "\n#define FOLD_COUNT %" PRId64
                    "\n#define FOLD_PAD_H %d\n#define FOLD_PAD_W %d\n",
-                   f->fold, f->channels / g->line, f->width, f->height,
-                   x->lens[0] * f->height * f->width * f->channels / g->line, f->pad[0], f->pad[1]);
+                   f->down, f->across, f->channels / g->line, f->width, f->height, f->depth,
+                   x->lens[0] * f->depth * f->height * f->width * f->channels / g->line,
+                   f->pad[GPU_WGMMA_HEIGHT], f->pad[GPU_WGMMA_WIDTH]);
     mgx_str_printf(out, "#define FOLD_LINE %d\n#define FOLD_FROM %s\n#define FOLD_BESIDE %du\n",
                    g->line, gpu_type_memory(x->type), gpu_product_beside(&g->p) & 255);
     emit_make(out, c, g);
     const bool few = mgx_shape_space(x) < INT32_MAX / 2 && f->bytes < INT32_MAX / 2;
     mgx_str_printf(out, "#define NUMBER %s\n", few ? "int" : "i64");
-    for (int i = 1; i < 4; i++)
-        mgx_str_printf(out, "#define X%d %" PRId64 "\n", i, x->lens[i]);
-    for (int i = 0; i < 4; i++)
-        mgx_str_printf(out, "#define X%d_STEP %" PRId64 "\n", i,
-                       x->lens[i] > 1 ? x->strides[i] : 0);
+    mgx_str_printf(out,
+                   "#define CHANNELS %" PRId64 "\n#define HEIGHT %" PRId64
+                   "\n#define WIDTH %" PRId64 "\n#define IMAGE_STEP %" PRId64
+                   "\n#define PLANE_STEP %" PRId64 "\n#define CHANNEL_STEP %" PRId64
+                   "\n#define ROW_STEP %" PRId64 "\n#define PIXEL_STEP %" PRId64 "\n",
+                   x->lens[1], gpu_wgmma_len(x, GPU_WGMMA_HEIGHT),
+                   gpu_wgmma_len(x, GPU_WGMMA_WIDTH), x->lens[0] > 1 ? x->strides[0] : 0,
+                   gpu_wgmma_stride(x, GPU_WGMMA_DEPTH), x->lens[1] > 1 ? x->strides[1] : 0,
+                   gpu_wgmma_stride(x, GPU_WGMMA_HEIGHT), gpu_wgmma_stride(x, GPU_WGMMA_WIDTH));
     mgx_str_put(out, gpu_text_fold);
 }
 

@@ -167,6 +167,15 @@ static void end(void *user)
     gpu_race_end(&((struct contest *)user)->race);
 }
 
+static void put_window(struct mgx_str *out, const struct gpu_wgmma_product *g)
+{
+    enum { D = GPU_WGMMA_DEPTH, H = GPU_WGMMA_HEIGHT, W = GPU_WGMMA_WIDTH };
+    mgx_str_printf(out, " taps%dx%d step%dx%d c%d", g->taps[H], g->taps[W], g->step[H], g->step[W],
+                   g->channel_blocks);
+    if (g->map.rank > 4)
+        mgx_str_printf(out, " deep%d step%d", g->taps[D], g->step[D]);
+}
+
 // What decides the time besides the tile: sizes, and what the epilogue reads.
 static void describe_problem(void *user, struct mgx_str *out)
 {
@@ -181,8 +190,9 @@ static void describe_problem(void *user, struct mgx_str *out)
                    g->units == GPU_WGMMA_BYTES_64 ? "64" : "", (long long)g->rows,
                    (long long)g->p.columns, g->blocks);
     if (g->image)
-        mgx_str_printf(out, " taps%dx%d step%dx%d c%d", g->taps_h, g->taps_w, g->step[0],
-                       g->step[1], g->channel_blocks);
+        put_window(out, g);
+    if (g->unit < g->p.columns)
+        mgx_str_printf(out, " unit%lld", (long long)g->unit);
     mgx_str_printf(out, " bytes%d", gpu_wgmma_result_bytes(t->c, g));
 }
 
