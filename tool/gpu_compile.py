@@ -4,7 +4,7 @@
 
     gpu_compile.py --build build [--models resnet50 ...] [--zoo DIR] [--texts DIR] [--each N]
 
-Every model of the zoo is compiled by the driver for OpenCL's device (PoCL will do), which leaves the
+Some models of the zoo, and one of what it lacks, are compiled by the driver for OpenCL's device (PoCL will do), which leaves the
 texts of its kernels in a folder, and for a stand-in for each of AMD's architectures (build/test/emulated)
 and for two of NVIDIA's (build/test/idle_cuda, idle_hopper), whose texts use its matrix units. No step of a plan may be the reference's. OpenCL's texts go through
 NVRTC for sm_75 to sm_90a, with those of NVIDIA's stand-ins for their kind, each of AMD's through hiprtc, or, of cards that Debian's does not know, through
@@ -120,6 +120,39 @@ def compilers():
     return [(nvrtc, CUDA), (hiprtc, HIP), (Clang(), NEW)]
 
 
+def make_kinds(path):
+    """A small model of what the zoo has none of: narrow groups, one axis and three, a normalisation of groups."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper, save
+    nodes, constants = [], []
+
+    def constant(value):
+        constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(constants)}"))
+        return constants[-1].name
+
+    def node(kind, inputs, **attributes):
+        nodes.append(helper.make_node(kind, inputs, [f"v{len(nodes)}"], **attributes))
+        return nodes[-1].output[0]
+
+    def weights(*lens):
+        return constant(np.random.default_rng(len(constants)).standard_normal(lens).astype(np.float32) / 8)
+
+    image = node("Conv", ["image", weights(128, 3, 3, 3)], pads=[1] * 4)
+    image = node("Relu", [node("Conv", [image, weights(128, 4, 3, 3), weights(128)], pads=[1] * 4, group=32)])
+    rows = node("Reshape", [image, constant(np.array([0, 32, -1]))])
+    rows = node("InstanceNormalization", [rows, constant(np.ones(32, np.float32)), constant(np.zeros(32, np.float32))])
+    image = node("Mul", [node("Reshape", [rows, constant(np.array([1, 128, 56, 56]))]), weights(128, 1, 1)])
+    image = node("Conv", [image, weights(64, 128, 3, 3)], strides=[2, 2])
+    video = node("Relu", [node("Conv", ["video", weights(64, 3, 3, 7, 7)], strides=[1, 2, 2], pads=[1, 3, 3] * 2)])
+    video = node("Conv", [video, weights(64, 64, 3, 3, 3), weights(64)], pads=[1] * 6)
+    sound = node("Relu", [node("Conv", ["sound", weights(64, 1, 10)], strides=[5])])
+    sound = node("Conv", [sound, weights(64, 64, 3), weights(64)], dilations=[2])
+    value = lambda name, lens: helper.make_tensor_value_info(name, TensorProto.FLOAT, lens)
+    inputs = [value("image", [1, 3, 56, 56]), value("video", [1, 3, 8, 56, 56]), value("sound", [1, 1, 4000])]
+    graph = helper.make_graph(nodes, "kinds", inputs, [value(name, None) for name in (image, video, sound)], constants)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
 def make_texts(args, folder, card):
     """The kernels of all models for a card, an environment; whether all was well."""
     good = True
@@ -127,7 +160,10 @@ def make_texts(args, folder, card):
     driver = os.path.join(args.build, "bin", "migraphx-driver")
     for name in args.models:
         path = os.path.join(args.zoo, name + ".onnx")
-        if not os.path.exists(path):
+        if name == "kinds":
+            os.makedirs(args.zoo, exist_ok=True)
+            make_kinds(path)
+        elif not os.path.exists(path):
             subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__), "..", "bench", "zoo", "zoo.py"), "make", args.zoo, name], check=True)
         for flags in [], ["--fp16"]:
             done = subprocess.run([driver, "compile", "--gpu", "--explain", path, *flags], env=environment, capture_output=True, text=True)
@@ -176,7 +212,7 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--zoo")
     parser.add_argument("--texts", help="a folder of compiled kernels that is there already")
-    parser.add_argument("--models", nargs="*", default=["resnet50", "mobilenet_v3_small_dynamo", "minilm_l6", "gru_tagger", "unet", "yolov8n"])
+    parser.add_argument("--models", nargs="*", default=["resnet50", "mobilenet_v3_small_dynamo", "minilm_l6", "gru_tagger", "unet", "yolov8n", "kinds"])
     parser.add_argument("--each", type=int, default=1)
     args = parser.parse_args()
     args.zoo = args.zoo or os.path.join(args.build, "zoo")

@@ -87,8 +87,8 @@ static bool fits(struct group *g, const struct mgx_ins *ins)
 {
     if (is_reduction(ins))
         return fits_lens(g, ins->in[0], ins);
-    if (is_spread(ins))
-        return fits_lens(g, ins, ins->in[0]);
+    if (is_spread(ins)) // of what no reduction gave it says nothing about the reduced lengths
+        return (g->known || ins->in[0]->mark < MAX_BODY) && fits_lens(g, ins, ins->in[0]);
     if (!is_elementwise(ins))
         return false;
     const struct mgx_ins *root = g->ins[0];

@@ -185,6 +185,49 @@ def test_convolutions_of_other_axes(case):
     check(b.run(y), want, kind, f"{size} by {weights}, stride {stride}, padding {padding}, dilation {dilation}, {group} groups")
 
 
+def group_norm(b, x, shape, groups, gain, shift):
+    """As PyTorch exports it: rows of groups are standardised, channels scaled, an activation behind."""
+    rows = [shape[0], groups, int(np.prod(shape)) // (shape[0] * groups)]
+    wide = lambda v: b.op("multibroadcast", [v], out_lens=rows)
+    r = b.op("reshape", [x], dims=rows)
+    d = b.op("sub", [r, wide(b.op("reduce_mean", [r], axes=[2]))])
+    variance = b.op("reduce_mean", [b.op("mul", [d, d])], axes=[2])
+    small = b.op("multibroadcast", [b.constant(np.array([1e-3]))], out_lens=rows[:2] + [1])
+    y = b.op("mul", [d, wide(b.op("rsqrt", [b.op("add", [variance, small])]))])
+    y = b.op("reshape", [y], dims=list(shape))
+    for name, value in ("mul", gain), ("add", shift):
+        y = b.op(name, [y, b.op("multibroadcast", [b.constant(value.reshape([-1] + [1] * (len(shape) - 2)))], out_lens=list(shape))])
+    return b.op("mul", [y, b.op("sigmoid", [y])])
+
+
+# Image and groups: of one channel, some, all; lanes that stay in registers and that do not; one axis to three.
+NORMS = [([2, 64, 14, 9], 32), ([1, 160, 40, 41], 32), ([2, 24, 7, 8], 1), ([2, 40, 9, 9], 40), ([1, 48, 4, 5, 6], 6), ([3, 96, 33], 8), ([1, 64, 128, 130], 2)]
+
+
+@pytest.mark.parametrize("case", range(len(NORMS)))
+def test_normalised_groups(case):
+    """Between convolutions nothing is copied to another order."""
+    rng = np.random.default_rng([SEED, 9, case])
+    kind = ["half_type", "bf16_type"][case % 2]
+    shape, groups = NORMS[case]
+    b = Builder(kind)
+    image, x = channels_last(b, rng.standard_normal(shape) + 1, shape[1])
+    gain, shift = rng.standard_normal(shape[1]), rng.standard_normal(shape[1])
+    y = group_norm(b, image, shape, groups, gain, shift)
+    point = [1] * (len(shape) - 2)
+    w = rng.standard_normal([16, shape[1]] + point) / np.sqrt(shape[1])
+    y = b.op("convolution", [y, b.constant(w)], padding=[0 for _ in point], stride=point, dilation=point, group=1)
+    rows = x.reshape(shape[0], groups, -1)
+    rows = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + 1e-3)
+    of_channels = lambda v: rounded(v, kind).reshape([-1] + point)
+    z = rows.reshape(shape) * of_channels(gain) + of_channels(shift)
+    want = convolution(rounded(z / (1 + np.exp(-z)), kind).astype(np.float64), rounded(w, kind), point, [0 for _ in point], point)
+    got = b.run(y)
+    error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
+    assert error < 2 * LIMIT[kind], f"{shape}, {groups} groups: relative error {error:.2e}"
+    assert not [line for line in b.program.explain().splitlines() if " reshape: gpu::copy" in line], b.program.explain()
+
+
 @pytest.mark.parametrize("case", range(CASES))
 def test_many_tiles(case):
     """More tiles than a card has places: blocks stay and take several, along the rows or along the columns."""

@@ -11,8 +11,9 @@
 //     pad(transpose(x))         =>  transpose(pad(x))
 //
 // view is transpose, reshape, squeeze, unsqueeze or flatten. Other operands of the pointwise
-// operator must be constants, or broadcasts that stay broadcasts under the inverse; where the view
-// only adds axes to a product, any row-major operand will do.
+// operator must be constants, or broadcasts that stay broadcasts under the inverse; constants that
+// a broadcast makes large are not written out for it. Where the view only adds axes to a product,
+// any row-major operand will do.
 #include "pass/engine/emit.h"
 #include "pass/engine/view.h"
 #include "pass/rules/rules.h"
@@ -81,6 +82,22 @@ static bool adds_axes(const struct mgx_ins *view)
            ((x->op->flags & MGX_OP_POINTWISE) || mgx_is(x, &mgx_op_dot));
 }
 
+// A constant that a broadcast makes large, and that would have to be written out to be seen through
+// the view: repeated values would be joined to one axis with others (a scale of channels, under a
+// reshape that puts groups of them in one row with their pixels).
+static bool grows(struct mgx_ins *ins, const struct mgx_ins *view)
+{
+    enum { SMALL = 4096 };
+    struct mgx_view v;
+    struct mgx_view_plan plan;
+    while ((ins->op->flags & MGX_OP_POINTWISE) && ins->in_count) // clipped and converted, say
+        ins = ins->in[0];
+    const bool spreads = mgx_is(ins, &mgx_op_multibroadcast) || mgx_is(ins, &mgx_op_broadcast);
+    return spreads && mgx_shape_elements(&ins->shape) > SMALL && mgx_is_reshaper(ins) &&
+           mgx_view_start(&v, &ins->in[0]->shape) && mgx_view_apply(&v, ins) &&
+           mgx_view_apply_inverse(&v, view) && mgx_view_plan(&v, &plan) && plan.join_after;
+}
+
 static bool can_undo(const struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_ins *view)
 {
     struct mgx_view v;
@@ -89,8 +106,9 @@ static bool can_undo(const struct mgx_rewriter *r, struct mgx_ins *ins, const st
     if (is_like(ins, view) || mgx_splat_value(ins, &value) || undo_spread(ins, view, &v, &plan))
         return true;
     const bool seen_without = adds_axes(view) && mgx_shape_is_standard(&ins->shape);
-    return (seen_without || mgx_is_constant(r->module, ins)) && mgx_view_start(&v, &ins->shape) &&
-           mgx_view_apply_inverse(&v, view) && mgx_view_plan(&v, &plan);
+    return (seen_without || mgx_is_constant(r->module, ins)) && !grows(ins, view) &&
+           mgx_view_start(&v, &ins->shape) && mgx_view_apply_inverse(&v, view) &&
+           mgx_view_plan(&v, &plan);
 }
 
 // The view that sinks: the one of an input that is no constant. With a reshape and a transpose

@@ -2,7 +2,8 @@
 // From a row to its kernel; rows.h says what a row is.
 //
 //     rows      lane 0 |t0 t1 .. t31 t0 ..|     T threads take a lane, V neighbours each; a block
-//               lane 1 |t32 .. t63        |     has as many lanes as fit
+//               lane 1 |t32 .. t63        |     has as many lanes as fit, and up to 1,024 threads
+//                                               where few lanes are long
 //
 //     columns   where neighbouring elements in memory belong to neighbouring lanes (pixels of a
 //               channels-last image): 32 lanes side by side, and T threads down each
@@ -417,6 +418,8 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     const char *why = emit_functions(out, c, d->row);
     if (why)
         return why;
+    if (d->threads > GPU_ROW_BLOCK) // registers are dealt out for that many threads
+        mgx_str_printf(out, "#define run BOUNDS(%d) run\n", d->threads);
     gpu_emit_head(out, c->out->type, types, c->in_count);
     mgx_str_put(out, "{\n");
     emit_parts(out, d);

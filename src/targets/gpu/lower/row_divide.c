@@ -3,7 +3,13 @@
 
 #include <string.h>
 
-enum { MOST_CACHED = 64, SPREAD_ROWS = 1024 };
+enum { SPREAD_ROWS = 1024 };
+
+// Words that a thread keeps of its lane at most: large blocks have fewer registers for each.
+static int most_cached(int threads)
+{
+    return threads > 512 ? 24 : threads > GPU_ROW_BLOCK ? 40 : 64;
+}
 
 static const struct mgx_shape *lead_of(const struct mgx_plan_offer *c, const struct gpu_row *row)
 {
@@ -85,14 +91,24 @@ bool gpu_row_is_input(const struct gpu_row_division *d, int k)
     return d->row->nodes[k].kind == GPU_NODE_INPUT && d->row->nodes[k].full;
 }
 
-// Is this input one that stays in registers, if any do? Not if all lanes have the same one and only
-// the last stage reads it, and there are lanes enough to wait for each other.
+// Does the lane have fewer values of this input than elements (a scale of channels, say)?
+static bool repeats(const struct gpu_row_division *d, int k)
+{
+    bool repeated = false;
+    for (int axis = 0; axis < d->inner.rank; axis++)
+        repeated |= d->inner.strides[d->row->nodes[k].input + 2][axis] == 0;
+    return repeated;
+}
+
+// Is this input one that stays in registers, if any do? Not if only the last stage reads it and it is
+// near: all lanes have the same one and there are lanes enough to wait for each other, or it repeats.
 static bool stays(const struct gpu_row_division *d, int k)
 {
     const int64_t *steps = d->outer.strides[d->row->nodes[k].input + 2];
     bool moves = d->lanes < SPREAD_ROWS, needed[GPU_ROW_NODES];
     for (int axis = 0; axis < d->outer.rank; axis++)
         moves = moves || steps[axis] != 0;
+    moves = moves && !repeats(d, k);
     for (int stage = 0; stage < d->stages && !moves; stage++) {
         gpu_row_need(d, stage, needed);
         moves = needed[k];
@@ -122,14 +138,27 @@ static int64_t kept_words(const struct gpu_row_division *d, const struct mgx_pla
     return shares * d->v * full_inputs(d) * (size > 4 ? size / 4 : 1) / (size < 4 ? 2 : 1);
 }
 
+// Threads of the largest block: more where lanes are long, and too few to fill the card otherwise.
+static int most_threads(const struct gpu_row_division *d, const struct mgx_plan_offer *c)
+{
+    enum { MOST = 1024, LONG = 8 }; // elements of a thread
+    const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
+    int most = GPU_ROW_BLOCK;
+    while (most < MOST && 2 * most <= card->max_threads &&
+           d->lanes * most < (int64_t)card->units * MOST && d->length >= 2 * most * LONG)
+        most *= 2;
+    return most;
+}
+
 // Few threads a lane where there are many lanes, but as many as keep its values in registers.
 static int threads_of(const struct gpu_row_division *d, const struct mgx_plan_offer *c)
 {
     const int64_t share = (int64_t)d->v * (d->lanes < SPREAD_ROWS ? 2 : 4);
+    const int most = most_threads(d, c);
     int threads = 1;
-    while (threads < GPU_ROW_BLOCK &&
-           (threads * share < d->length || (kept_words(d, c, threads) > MOST_CACHED &&
-                                            kept_words(d, c, GPU_ROW_BLOCK) <= MOST_CACHED)))
+    while (threads < most &&
+           (threads * share < d->length || (kept_words(d, c, threads) > most_cached(threads) &&
+                                            kept_words(d, c, most) <= most_cached(most))))
         threads *= 2;
     return threads;
 }
@@ -156,10 +185,12 @@ void gpu_row_divide(struct gpu_row_division *d, const struct mgx_plan_offer *c,
         d->threads = GPU_ROW_BLOCK / GPU_ROW_COLUMNS;
     } else {
         d->threads = threads_of(d, c);
-        d->per_block = d->lanes < SPREAD_ROWS && d->threads >= 32 ? 1 : GPU_ROW_BLOCK / d->threads;
+        d->per_block = d->threads > GPU_ROW_BLOCK || (d->lanes < SPREAD_ROWS && d->threads >= 32)
+                           ? 1
+                           : GPU_ROW_BLOCK / d->threads;
     }
     const int64_t step = (int64_t)d->threads * d->v;
     const int64_t shares = (d->length + step - 1) / step;
     d->shares = shares < INT32_MAX ? (int)shares : INT32_MAX;
-    d->cached = kept_words(d, c, d->threads) <= MOST_CACHED;
+    d->cached = kept_words(d, c, d->threads) <= most_cached(d->threads);
 }
