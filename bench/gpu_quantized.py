@@ -23,11 +23,17 @@ import migraphx  # noqa: E402
 import numpy as np  # noqa: E402
 
 
+def sizes_of(shape, batch, tokens):
+    """Of texts `tokens` each."""
+    text = "int" in shape.type_string() and len(shape.lens()) == 2
+    return [batch, tokens] if text else [batch, *shape.lens()[1:]]
+
+
 class Runner:
-    def __init__(self, path, batch, fp16, tune, feed=None):
+    def __init__(self, path, batch, fp16, tune, tokens=128):
         self.program = migraphx.parse_onnx(path)
         shapes = self.program.get_parameter_shapes()
-        dims = {name: [batch, *shape.lens()[1:]] for name, shape in shapes.items()}
+        dims = {name: sizes_of(shape, batch, tokens) for name, shape in shapes.items()}
         self.program = migraphx.parse_onnx(path, map_input_dims=dims)
         start = time.perf_counter()
         if fp16:

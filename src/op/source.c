@@ -577,6 +577,25 @@ static void put_head(const struct function *f, const char *name,
     mgx_str_put(out, ")\n{\n");
 }
 
+static void put_table(const struct function *f, const char *name)
+{
+    struct mgx_str *out = f->s->out;
+    mgx_str_printf(out, "PW_TABLE %s_table[256] = {", name);
+    for (int i = 0; i < 256; i++)
+        mgx_str_printf(out, "%s%d", i ? "," : "", f->s->table[i]);
+    mgx_str_put(out, "};\n");
+}
+
+// The byte's place in the table and what is there, with its sign.
+static void put_looked_up(const struct function *f, const char *name, const struct mgx_ins *result)
+{
+    struct mgx_str *out = f->s->out;
+    const bool sign = result->shape.type == MGX_INT8;
+    mgx_str_printf(out, sign ? "(i64)(%s_table[(int)(" : "%s_table[(int)(", name);
+    put_name(f, f->s->byte);
+    mgx_str_put(out, sign ? ") & 255] ^ 128) - 128" : ") & 255]");
+}
+
 static enum mgx_status put_function(const struct function *f, const char *name,
                                     const struct mgx_ins *const *results, int count,
                                     struct mgx_diag *diag)
@@ -591,11 +610,16 @@ static enum mgx_status put_function(const struct function *f, const char *name,
                             mgx_type_name(ins->shape.type));
     }
     put_rows(f);
+    if (f->s->table)
+        put_table(f, name);
     put_head(f, name, results, count);
     put_lines(f);
     for (int i = 0; i < count; i++) {
         mgx_str_printf(f->s->out, "    *y%d = ", i);
-        put_name(f, results[i]);
+        if (f->s->table)
+            put_looked_up(f, name, results[i]);
+        else
+            put_name(f, results[i]);
         mgx_str_put(f->s->out, ";\n");
     }
     mgx_str_put(f->s->out, "}\n");
@@ -616,7 +640,11 @@ enum mgx_status mgx_source_body(struct mgx_source *s, const char *name,
                         MOST);
     for (int i = 0; i < count; i++)
         results[i] = mgx_module_result(body, i);
-    const struct function f = {s, params, param_count, body->first, NULL};
+    struct function f = {s, params, param_count, body->first, NULL};
+    if (s->table) { // the rest is in it
+        assert(count == 1 && s->byte);
+        f.end = is_line(s->byte) ? s->byte->next : body->first;
+    }
     return put_function(&f, name, results, count, diag);
 }
 

@@ -23,6 +23,9 @@
 // nearest integer, ties to even, between low and high, low where q is no number; and
 // pw_quantized(q, zero, low, high), the same of the sum with zero, as an integer.
 //
+// A body that has a table computes the byte that the table is of and looks its result up; the
+// dialect defines PW_TABLE, how an array of bytes begins that all functions read.
+//
 // Values of float and of narrower floats are pw_real, doubles double, bool and signed integers i64,
 // other integers u64; loading and storing is the kernel's own affair (mgx_source_type names the
 // type). After every operator the value is rounded to its declared type, as without fusion.
@@ -41,7 +44,9 @@ struct mgx_source {
     struct mgx_str *out;
     bool done[MGX_PW_COUNT][MGX_SOURCE_CLASSES]; // rows whose functions are written
     bool doubles;                                // ... and the helpers for doubles
-    uint64_t real; // parameters of integers that are given as pw_real, a bit each
+    uint64_t real;        // parameters of integers that are given as pw_real, a bit each
+    const uint8_t *table; // NULL, or what the next body's result is for each byte of `byte`, one of
+    const struct mgx_ins *byte; // its instructions or parameters
 };
 
 // Writes the helpers that the texts call; `out` is the caller's and collects everything.

@@ -241,6 +241,21 @@ static struct mgx_ins *spread_columns(struct mgx_ins *at, struct mgx_ins *q,
                : mgx_emit_spread(at, mgx_emit_convert(at, q, MGX_INT32), like->rank - 1, like);
 }
 
+// The one matrix that a right operand is in every batch entry; NULL: it is computed, or several.
+static const struct mgx_tensor *matrix_of(const struct mgx_ins *b)
+{
+    const int rank = b->shape.rank;
+    const struct mgx_ins *core = b;
+    while (core->op == &mgx_op_multibroadcast && core->in_count == 1)
+        core = core->in[0];
+    const int own = core->shape.rank;
+    const bool same =
+        own >= 2 && core->literal && core->shape.lens[own - 1] == b->shape.lens[rank - 1] &&
+        core->shape.lens[own - 2] == b->shape.lens[rank - 2] &&
+        mgx_shape_elements(&core->shape) == b->shape.lens[rank - 1] * b->shape.lens[rank - 2];
+    return same ? core->literal : NULL;
+}
+
 static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
@@ -264,8 +279,9 @@ static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     }
     if (is_nothing(p) || !y)
         return y;
-    if (b->literal && rank == 2)
-        return less_known(ins, y, p, b->literal, 1, 1);
+    const struct mgx_tensor *w = matrix_of(b);
+    if (w)
+        return less_known(ins, y, p, w, w->shape.rank - 1, rank - 1);
     return less(ins, y, spread_single(ins, p, &like), sum_along(ins, b, rank - 2));
 }
 

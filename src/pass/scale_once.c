@@ -4,6 +4,7 @@
 //     quantizelinear(x, s#, z)            =>  quantizelinear(x f, 1, z)         f = 1 / s
 //     dequantizelinear(x, t#) f           =>  dequantizelinear(x, t f)
 //     dequantizelinear(x + c#, t#)        =>  dequantizelinear(x, t) + c t        x: sums of 32 bits
+//     dequantizelinear(x - c#, t#)        =>  dequantizelinear(x, t) + -c t
 //     (a + b#) + c#                       =>  a + (b + c)                         where the above made them
 //     (a + b) f                           =>  a f + b f       where both take the factor
 //     relu(x) f                           =>  relu(x f)
@@ -142,9 +143,12 @@ static double value_of(const struct mgx_ins *core, int64_t i)
                            mgx_shape_index(&core->literal->shape, one ? 0 : i));
 }
 
-// Their sum or product where both are constants that vary along one axis at most, the same one;
-// NULL: they are not.
-static struct mgx_ins *combine(struct mgx_ins *at, struct mgx_ins *a, struct mgx_ins *b, bool sum)
+enum how { SUM, PRODUCT, LESS_PRODUCT };
+
+// Their sum or product, or minus that, where both are constants that vary along one axis at most,
+// the same one; NULL: they are not.
+static struct mgx_ins *combine(struct mgx_ins *at, struct mgx_ins *a, struct mgx_ins *b,
+                               enum how how)
 {
     int axis, other;
     const struct mgx_ins *x = core_of(a, &axis), *y = core_of(b, &other);
@@ -162,7 +166,7 @@ static struct mgx_ins *combine(struct mgx_ins *at, struct mgx_ins *a, struct mgx
         return NULL;
     for (int64_t i = 0; i < lens[axis]; i++) {
         const double v = value_of(x, i), w = value_of(y, i);
-        ((float *)t.data)[i] = (float)(sum ? v + w : v * w);
+        ((float *)t.data)[i] = (float)(how == SUM ? v + w : how == PRODUCT ? v * w : -v * w);
     }
     struct mgx_ins *literal = mgx_add_literal(at->owner, &t);
     mgx_tensor_release(&t);
@@ -174,11 +178,13 @@ static struct mgx_ins *term_out(struct mgx_rewriter *r, struct mgx_ins *ins,
 {
     (void)r, (void)m;
     struct mgx_ins *sum = ins->in[0];
-    if (ins->in_count != 2 || sum->op != &mgx_op_add || sum->shape.type != MGX_INT32 ||
+    const bool less = sum->op == &mgx_op_sub;
+    if (ins->in_count != 2 || (sum->op != &mgx_op_add && !less) || sum->shape.type != MGX_INT32 ||
         ins->shape.type != MGX_FLOAT)
         return NULL;
-    for (int i = 0; i < 2; i++) {
-        struct mgx_ins *term = combine(ins, sum->in[1 - i], ins->in[1], false);
+    for (int i = 0; i < (less ? 1 : 2); i++) {
+        struct mgx_ins *term =
+            combine(ins, sum->in[1 - i], ins->in[1], less ? LESS_PRODUCT : PRODUCT);
         if (!term)
             continue;
         struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_dequantizelinear, sum->in[i], ins->in[1]);
@@ -196,7 +202,7 @@ static struct mgx_ins *join_terms(struct mgx_rewriter *r, struct mgx_ins *ins,
         inner->in[0]->op != &mgx_op_dequantizelinear ||
         inner->in[0]->in[0]->shape.type != MGX_INT32)
         return NULL;
-    struct mgx_ins *both = combine(ins, inner->in[1], ins->in[1], true);
+    struct mgx_ins *both = combine(ins, inner->in[1], ins->in[1], SUM);
     return both ? mgx_emit_binary(ins, &mgx_op_add, inner->in[0], both) : NULL;
 }
 

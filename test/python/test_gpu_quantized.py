@@ -2,6 +2,7 @@
 """Quantised models on a card: those of ONNX Runtime's quantizer (test/onnx/make_quantized.py) against the reference, and
 random products and convolutions of bytes with what follows them against numpy. The card is MGX_TEST_DEVICE, else whatever OpenCL has;
 MGX_CASES says how many of each."""
+import math
 import os
 
 import card  # first: it says which card
@@ -157,6 +158,68 @@ def test_convolutions(case):
     y = b.op("quant_convolution", [b.param(x), b.literal(w)] + zeros(b, p, q), padding=padding, stride=stride, dilation=dilation, group=group)
     want = convolution(x.astype(np.int64) - int(p), w.astype(np.int64) - int(q), stride, padding, dilation, group)
     finish(b, y, want, list(want.shape))
+
+
+@pytest.mark.parametrize("case", range(CASES + 2))
+def test_depthwise(case):
+    """Windows that begin at even and at odd pixels, of several words; places that are cut off at the right and below."""
+    b = Builder([SEED, 3, case])
+    ka, kb = b.pick("int8", "uint8"), b.pick("int8", "int8", "uint8")
+    many = case % 4 == 0  # a thread has several rows and columns of places
+    size = [b.pick(1, 2), b.pick(4, 16, 36, 144), b.pick(5, 14, 31), b.pick(6, 13, 28)] if not many else [b.pick(5, 6), 144, b.pick(47, 48), b.pick(33, 34)]
+    k, stride, far = b.pick([3, 3], [3, 3], [5, 5], [7, 7], [1, 4], [2, 3]), b.pick(1, 1, 2, 3), b.pick(1, 1, 1, 2)
+    stride, dilation = [stride, b.pick(stride, 1, 2)], [far, b.pick(1, 1, 1, far)]
+    padding = [(k[0] - 1) // 2 * far, k[1] // 2]
+    x, p = b.bytes(ka, size), b.zero(ka, 0.3)
+    w = b.bytes(kb, [size[1], 1] + k)
+    image = b.op("transpose", [b.param(x.transpose(0, 2, 3, 1).copy())], permutation=[0, 3, 1, 2])
+    y = b.op("quant_convolution", [image, b.literal(w)] + zeros(b, p, 0), padding=padding, stride=stride, dilation=dilation, group=size[1])
+    x = np.pad(x.astype(np.int64) - int(p), ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    seen = [(x.shape[2 + i] - (k[i] - 1) * dilation[i] - 1) // stride[i] + 1 for i in range(2)]
+    want = sum(x[:, :, i * dilation[0] :, j * dilation[1] :][:, :, : (seen[0] - 1) * stride[0] + 1 : stride[0], : (seen[1] - 1) * stride[1] + 1 : stride[1]]
+               * w[:, 0, i, j].astype(np.int64)[:, None, None] for i in range(k[0]) for j in range(k[1]))
+    finish(b, y, want, list(want.shape))
+    assert dilation[1] > 1 or "gpu::depthwise (four channels a word)" in b.program.explain()
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("k, stride, padding", [([3, 3], [2, 2], [1, 1]), ([2, 3], [1, 2], [0, 1]), ([3, 2], [3, 3], [1, 0])])
+def test_maxima(kind, k, stride, padding):
+    """Four channels of a word at once, and as many words as a thread takes."""
+    b = Builder([SEED, 4, k[0]])
+    size = [4, 48, 64, 66]
+    x = b.bytes(kind, size)
+    image = b.op("transpose", [b.param(x.transpose(0, 2, 3, 1).copy())], permutation=[0, 3, 1, 2])
+    y = b.op("pooling", [image], mode=migraphx.op.pooling_mode.max, padding=padding, stride=stride, lengths=k, dilations=[1, 1])
+    x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2), constant_values=np.iinfo(kind).min)
+    seen = np.lib.stride_tricks.sliding_window_view(x, k, axis=(2, 3))[:, :, :: stride[0], :: stride[1]]
+    b.check(y, seen.max(axis=(4, 5)), None)
+
+
+@pytest.mark.parametrize("kinds", [("uint8", "uint8"), ("int8", "int8"), ("int8", "uint8")])
+@pytest.mark.parametrize("product", [True, False])
+def test_tables(kinds, product):
+    """What is a function of one byte is looked up, behind a product and alone."""
+    b, (ka, kb) = Builder([SEED, 5]), kinds
+    shape, low = [40, 64], {"int8": -128, "uint8": 0}
+    if product:
+        x, w, start = b.bytes("uint8", [40, 32]), b.bytes("int8", [32, 64]), b.zero(ka)
+        y = b.op("quant_dot", [b.param(x), b.literal(w)])
+        y = b.op("dequantizelinear", [y, b.over(np.float32(0.00137913), shape)])
+        y = b.op("quantizelinear", [y, b.over(np.float32(0.25), shape), b.over(start, shape)])
+        byte = np.rint((x.astype(np.int64) @ w.astype(np.int64)) * float(np.float32(0.00137913)) / 0.25) + int(start)
+        byte = np.clip(byte, low[ka], low[ka] + 255)
+    else:
+        byte = b.bytes(ka, shape)
+        y = b.param(byte)
+    zero = np.array(7, ka)
+    y = b.op("dequantizelinear", [y, b.over(np.float32(0.03), shape), b.over(zero, shape)])
+    z = b.op("quantizelinear", [b.op("erf", [y]), b.over(np.float32(1 / 127), shape), b.over(np.int8(0), shape)])
+    z = b.op("dequantizelinear", [z, b.over(np.float32(1 / 127), shape), b.over(np.int8(0), shape)])
+    y = b.op("quantizelinear", [b.op("mul", [y, z]), b.over(np.float32(0.02), shape), b.over(np.array(low[kb] + 9, kb), shape)])
+    x = (byte.astype(np.float64) - 7) * np.float32(0.03)
+    z = np.rint(np.vectorize(math.erf)(x) * 127) / 127
+    b.check(y, x * z / 0.02 + low[kb] + 9, kb)
 
 
 def test_quantize_int8():

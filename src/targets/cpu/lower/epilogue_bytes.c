@@ -12,8 +12,8 @@
 #include <math.h>
 
 #include "op/op.h"
+#include "plan/table.h"
 #include "targets/cpu/lower/epilogue_match.h"
-#include "targets/cpu/lower/table.h"
 
 // --- steps ---
 
@@ -136,7 +136,7 @@ static bool match_middle(struct cpu_match *m, const struct mgx_ins *byte, const 
         struct step s;
         if (!is_first(m, node, &s))
             continue;
-        const uint8_t *table = cpu_table_between(m->c, body, node, byte);
+        const uint8_t *table = mgx_plan_table_between(m->c->arena, body, node, byte);
         uint8_t *middle = table ? MGX_NEW_ARRAY(m->c->arena, uint8_t, 256) : NULL;
         if (!middle)
             continue;
@@ -296,7 +296,7 @@ bool cpu_match_bytes(struct cpu_match *m)
     for (const struct mgx_ins *node = body ? body->first : NULL; node; node = node->next) {
         if (node->op != &mgx_op_quantizelinear || !match_byte(m, node, &q))
             continue;
-        q.table = cpu_table_of(m->c, body, node);
+        q.table = mgx_plan_table_of(m->c->arena, body, node);
         if (q.table)
             return keep(m, &q);
     }

@@ -16,11 +16,11 @@
 
 #include "base/size.h"
 #include "op/op.h"
+#include "plan/table.h"
 #include "targets/cpu/kernel/end/end.h"
 #include "targets/cpu/kernel/move/bytes.h"
 #include "targets/cpu/lower/body.h"
 #include "targets/cpu/lower/scaled.h"
-#include "targets/cpu/lower/table.h"
 #include "targets/cpu/lower/typed.h"
 
 enum { MAX_IN = 16, PARALLEL_ELEMENTS = 1 << 15 };
@@ -141,7 +141,7 @@ static bool compile(struct mgx_plan_offer *c, struct pointwise *p)
     const struct mgx_module *body = c->ins->mod_count ? c->ins->mod[0] : NULL;
     struct mgx_ins *from[1];
     if (p->body && body && mgx_module_parameters(body, from, 1) == 1 && p->body->out_count == 1)
-        p->table = cpu_table_of(c, body, from[0]);
+        p->table = mgx_plan_table_of(c->arena, body, from[0]);
     return p->body || p->typed;
 }
 

@@ -4,7 +4,8 @@
 //
 //     y[n, c, o] = sum over taps of x[n, c, o * stride + t * dilation - begin] * w[c, 0, t]
 //
-// Sums are float. Cost: an input row is read once for every row of taps and every few places.
+// Sums are float, those of bytes whole numbers: kernel/depthwise_bytes.gpu, where four channels are a
+// word. Cost: an input row is read once for every row of taps and every few places.
 #include <inttypes.h>
 
 #include "op/op.h"
@@ -16,13 +17,15 @@
 #include "targets/gpu/lower/tail.h"
 
 enum { MOST_LANES = 16, MOST_TAPS = 11, MOST_ALL_TAPS = 49, MOST_WIDE = 4, MOST_SPAN = 9 };
+enum { WORD = 4, MOST_TALL = 2, LANES_OF_WORDS = 32 };
 
 struct depthwise {
     struct gpu_tail tail;
     struct mgx_window window[2]; // height, width
-    int v, wide, lanes, groups;
+    int v, wide, tall, lanes, groups;
     int64_t count; // groups of places
     bool bytes;    // sums of a few products are exact in a float
+    bool words;    // four channels are multiplied as a word
 };
 
 static bool is_byte(enum mgx_type type)
@@ -75,24 +78,43 @@ static int wide_of(const struct mgx_plan_offer *c, const struct depthwise *d)
 }
 
 // Lanes that divide the channels evenly, or nearly so.
-static int lanes_of(int64_t chunks)
+static int lanes_of(int64_t chunks, int most)
 {
-    int lanes = chunks < MOST_LANES ? (int)chunks : MOST_LANES;
+    int lanes = chunks < most ? (int)chunks : most;
     while (chunks % lanes != 0)
         lanes--;
-    return lanes < MOST_LANES / 4 && chunks > lanes ? MOST_LANES / 2 : lanes;
+    return lanes < most / 4 && chunks > lanes ? most / 2 : lanes;
+}
+
+// Rows of places a thread: a row of pixels is turned once for all of them.
+static int tall_of(const struct mgx_plan_offer *c, const struct depthwise *d)
+{
+    enum { ENOUGH = 1 << 15 };
+    const int64_t threads = mgx_shape_elements(c->out) / d->v / d->wide;
+    const struct mgx_window *w = &d->window[0];
+    int tall = d->words && w->kernel * w->dilation > w->stride ? MOST_TALL : 1;
+    while (tall > 1 && (threads / tall < ENOUGH || c->out->lens[2] < tall))
+        tall /= 2;
+    return tall;
+}
+
+static int64_t up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
 }
 
 static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
 {
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
-    d->v = gpu_move_vector(c->out, 1, x, 1, d->bytes ? 8 : 16 / (int64_t)mgx_type_size(x->type));
+    d->v = gpu_move_vector(c->out, 1, x, 1, d->bytes ? WORD : 16 / (int64_t)mgx_type_size(x->type));
     if (d->v * (int)mgx_type_size(x->type) < 4)
         return "channels that do not lie side by side";
+    d->words = d->bytes && d->window[1].dilation == 1;
     d->wide = wide_of(c, d);
-    d->lanes = lanes_of(c->out->lens[1] / d->v);
+    d->tall = tall_of(c, d);
+    d->lanes = lanes_of(c->out->lens[1] / d->v, d->words ? LANES_OF_WORDS : MOST_LANES);
     d->groups = GPU_THREADS / d->lanes;
-    d->count = c->out->lens[0] * c->out->lens[2] * ((c->out->lens[3] + d->wide - 1) / d->wide);
+    d->count = c->out->lens[0] * up(c->out->lens[2], d->tall) * up(c->out->lens[3], d->wide);
     return d->count >= INT32_MAX / 2 || c->out->lens[1] / d->v / d->lanes > 65000
                ? "larger than the grid"
                : NULL;
@@ -104,11 +126,13 @@ static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
     const struct gpu_tail *t = &d->tail;
     struct mgx_str params = {0}, args = {0};
     for (int e = 0; e < t->extra_count; e++) {
-        mgx_str_printf(&params, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[t->extra[e]].type),
-                       e);
+        mgx_str_printf(&params, ", const GLOBAL %s *%se%d",
+                       gpu_type_memory(c->in[t->extra[e]].type),
+                       c->constant[t->extra[e]] ? "RESTRICT " : "", e);
         mgx_str_printf(&args, ", e%d", e);
     }
-    mgx_str_printf(out, "#define PARAMS %s\n", mgx_str_text(&params));
+    mgx_str_printf(out, "#define PARAMS %s\n#define ARGS %s\n", mgx_str_text(&params),
+                   mgx_str_text(&args));
     mgx_str_printf(out,
                    "FUNCTION void finish(GLOBAL %s *out%s, int o0, int o1, int o2, int o3, "
                    "const float *sum)\n{\n    const i64 at0 = ",
@@ -151,22 +175,30 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
     const struct gpu_chunk chunk = {"", gpu_type_memory(x->type), d->v,
                                     (int)mgx_type_size(x->type)};
-    const bool words = d->bytes && d->v >= 4;
     mgx_str_printf(out,
                    "#define V %d\n#define WIDE %d\n#define LANES %d\n#define GROUPS %d\n"
                    "#define CHANNELS %" PRId64 "\n#define TILES_W %" PRId64
-                   "\n#define COUNT %" PRId64 "\n#define OUT_TYPE %s\n#define ELEMENT %s\n",
+                   "\n#define COUNT %" PRId64 "\n#define OUT_TYPE %s\n#define ELEMENT %s\n"
+                   "#define TALL %d\n#define TILES_H %" PRId64 "\n#define WEIGHT %s\n",
                    d->v, d->wide, d->lanes, d->groups, c->out->lens[1],
-                   (c->out->lens[3] + d->wide - 1) / d->wide, d->count,
-                   gpu_type_memory(c->out->type), chunk.element);
+                   up(c->out->lens[3], d->wide), d->count, gpu_type_memory(c->out->type),
+                   chunk.element, d->tall, up(c->out->lens[2], d->tall),
+                   gpu_type_memory(c->in[d->tail.operand[1]].type));
     emit_windows(out, c, d);
     emit_steps(out, "X", x);
     emit_steps(out, "W", &c->in[d->tail.operand[1]]);
+    if (d->words) {
+        mgx_str_printf(out, "#define A_SIGNED %d\n#define B_SIGNED %d\n", x->type == MGX_INT8,
+                       c->in[d->tail.operand[1]].type == MGX_INT8);
+        emit_finish(out, c, d);
+        mgx_str_put(out, gpu_text_dot4);
+        mgx_str_put(out, gpu_text_depthwise_bytes);
+        return;
+    }
     mgx_str_printf(out, "union chunk {\n    wide%d w;\n    %s v[%d];\n%s};\n", d->v * chunk.bytes,
-                   chunk.element, d->v, words ? "    u32 words[V / 4];\n" : "");
-    mgx_str_printf(out, "#define WEIGHT %s\n#define WEIGHTS_WIDE %d\n#define WORDS %d\n",
-                   gpu_type_memory(c->in[d->tail.operand[1]].type), d->bytes, words);
-    if (words)
+                   chunk.element, d->v, d->bytes ? "    u32 words[V / 4];\n" : "");
+    mgx_str_printf(out, "#define WEIGHTS_WIDE %d\n#define WORDS %d\n", d->bytes, d->bytes);
+    if (d->bytes)
         mgx_str_printf(out, "#define PIXEL(c, k) real_of_%s(c.words[k / 4], k %% 4)\n",
                        x->type == MGX_INT8 ? "i8" : "u8");
     else
@@ -204,7 +236,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
                                    .block = {GPU_THREADS, 1, 1}};
     c->flops = 2.0 * (double)mgx_shape_elements(c->out) *
                (double)(d.window[0].kernel * d.window[1].kernel);
-    c->detail = d.wide > 1 ? "several places a thread" : "a place a thread";
+    c->detail = d.words      ? "four channels a word"
+                : d.wide > 1 ? "several places a thread"
+                             : "a place a thread";
     return gpu_take(c, &text, &how, in, gpu_tail_inputs(&d.tail, in));
 }
 

@@ -9,6 +9,7 @@
 
 #include "op/op.h"
 #include "op/source.h"
+#include "plan/table.h"
 #include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
@@ -104,6 +105,33 @@ static bool has_source(struct mgx_source *s, const char *name, const struct mgx_
                                          : mgx_source_ins(s, name, ins, &quiet)) == MGX_OK;
 }
 
+// How many instructions a byte passes before it is the body's result, at most.
+static int lines_behind(const struct mgx_ins *byte)
+{
+    int count = 0;
+    for (const struct mgx_ins *ins = byte->next; ins; ins = ins->next)
+        count += !(ins->op->flags & MGX_OP_BUILTIN);
+    return count;
+}
+
+// Is the result a function of one byte on its way, the first such one? Where that is long, it is
+// looked up.
+static void find_table(const struct mgx_plan_offer *c, const struct mgx_ins *last,
+                       struct mgx_source *s)
+{
+    enum { LONG = 5, MOST = 64 };
+    struct mgx_ins *params[MOST];
+    if (!last || last->op != &mgx_op_pointwise)
+        return;
+    const struct mgx_module *body = last->mod[0];
+    const int count = mgx_module_parameters(body, params, MOST);
+    if (count == 1 && lines_behind(params[0]) >= LONG)
+        s->table = mgx_plan_table_of(c->arena, body, s->byte = params[0]);
+    for (const struct mgx_ins *ins = body->first; ins && !s->table; ins = ins->next)
+        if (ins->op == &mgx_op_quantizelinear && lines_behind(ins) >= LONG)
+            s->table = mgx_plan_table_of(c->arena, body, s->byte = ins);
+}
+
 const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct mgx_ins *last, const struct mgx_ins *make, uint64_t real)
 {
@@ -117,7 +145,11 @@ const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
                          "quick_quantized(q, zero, low, high)\n");
     mgx_source_begin(&s, &body);
     s.real = real;
-    const bool written = has_source(&s, "body", last) && has_source(&s, "make", make);
+    find_table(c, last, &s);
+    bool written = has_source(&s, "body", last);
+    s.table = NULL;
+    s.real = 0;
+    written = written && has_source(&s, "make", make);
     const bool narrow = c->out->type == MGX_HALF || c->out->type == MGX_BF16;
     if (narrow && !s.doubles && gpu_machine(c->machine)->device->properties.version)
         mgx_str_put(out, GPU_NARROW_RESULTS "#define exp(x) narrow_exp(x)\n");

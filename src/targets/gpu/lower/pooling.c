@@ -88,6 +88,40 @@ static void emit_taps(struct mgx_str *out, const struct mgx_shape *in,
     mgx_str_put(out, ";\n");
 }
 
+// Maxima of bytes: two of a word at a time, as the tops of 16 bits, then the two beside them.
+static bool takes_words(const struct mgx_plan_offer *c, enum mode mode, int v)
+{
+    const enum mgx_type type = c->in[0].type;
+    return mode == MAXIMUM && (type == MGX_INT8 || type == MGX_UINT8) && v % 4 == 0;
+}
+
+static void emit_words(struct mgx_str *out, const struct mgx_plan_offer *c, int v)
+{
+    const enum mgx_type type = c->in[0].type;
+    const char *larger = type == MGX_INT8 ? "larger_i8" : "larger_u8";
+    const struct gpu_chunk chunk = {"c", gpu_type_memory(type), v, 1};
+    gpu_emit_chunk(out, &chunk);
+    gpu_emit_chunk_load(out, &chunk, "in0", "from");
+    mgx_str_printf(out,
+                   "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n    const u32 word = "
+                   "(u32)(u8)c.v[4 * k] | (u32)(u8)c.v[4 * k + 1] << 8 | (u32)(u8)c.v[4 * k + 2] "
+                   "<< 16 | (u32)(u8)c.v[4 * k + 3] << 24;\n"
+                   "    odd[k] = %s(odd[k], word);\n    even[k] = %s(even[k], word << 8);\n    }\n",
+                   v / 4, larger, larger);
+}
+
+static void emit_result_words(struct mgx_str *out, const struct mgx_plan_offer *c, int v)
+{
+    const struct gpu_chunk chunk = {"c", gpu_type_memory(c->out->type), v, 1};
+    gpu_emit_chunk(out, &chunk);
+    mgx_str_printf(
+        out,
+        "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n"
+        "    c.v[k] = (%s)((k %% 2 ? odd : even)[k / 4] >> (k %% 4 / 2 * 16 + 8));\n    }\n",
+        v, chunk.element);
+    gpu_emit_chunk_store(out, &chunk, "out", "at0");
+}
+
 // One tap of v channels: x.v[k] joins acc[k].
 static void emit_join(struct mgx_str *out, const struct mgx_plan_offer *c, enum mode mode, int v)
 {
@@ -131,26 +165,45 @@ static void emit_results(struct mgx_str *out, const struct mgx_plan_offer *c, en
     gpu_emit_chunk_store(out, &chunk, "out", "at0");
 }
 
+static void emit_sums(struct mgx_str *out, enum mgx_type type, enum mode mode, int v)
+{
+    mgx_str_printf(out, "    %s acc[%d];\n    for (int k = 0; k < %d; k++)\n        acc[k] = ",
+                   gpu_type_class(type) == GPU_REAL ? "float" : "int", v, v);
+    gpu_emit_real(out, mode == MAXIMUM ? mgx_type_lowest(type) : 0);
+    mgx_str_put(out, ";\n");
+}
+
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct mgx_pool_walk *w,
                  enum mode mode, int v)
 {
     const struct mgx_shape *in = &c->in[0];
     const bool padded = mode == AVERAGE && mgx_ins_int(c->ins, "count_include_pad") != 0;
+    const bool words = takes_words(c, mode, v);
     gpu_emit_head(out, c->out->type, &in->type, 1);
     mgx_str_printf(out, "{\n    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
     mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", mgx_shape_elements(c->out));
     gpu_emit_place(out, c->out);
-    mgx_str_printf(out, "    %s acc[%d];\n    for (int k = 0; k < %d; k++)\n        acc[k] = ",
-                   gpu_type_class(in->type) == GPU_REAL ? "float" : "int", v, v);
-    gpu_emit_real(out, mode == MAXIMUM ? mgx_type_lowest(in->type) : 0);
-    mgx_str_put(out, ";\n    int count = 0;\n");
+    if (words)
+        mgx_str_printf(out,
+                       "    u32 odd[%d], even[%d];\n    for (int k = 0; k < %d; k++)\n"
+                       "        odd[k] = even[k] = %s;\n",
+                       v / 4, v / 4, v / 4, in->type == MGX_INT8 ? "0x80008000u" : "0");
+    else
+        emit_sums(out, in->type, mode, v);
+    mgx_str_put(out, "    int count = 0;\n");
     emit_taps(out, in, w, padded, may_repeat(w, in->rank, mode));
-    emit_join(out, c, mode, v);
+    if (words)
+        emit_words(out, c, v);
+    else
+        emit_join(out, c, mode, v);
     if (!padded)
         mgx_str_put(out, "    count++;\n");
     for (int axis = 2; axis < in->rank; axis++)
         mgx_str_put(out, "    }\n");
-    emit_results(out, c, mode, v);
+    if (words)
+        emit_result_words(out, c, v);
+    else
+        emit_results(out, c, mode, v);
     mgx_str_put(out, "}\n");
 }
 

@@ -179,6 +179,7 @@ static void emit_bytes(struct mgx_str *out, const struct gpu_product *p, const s
                        p -> ins -> in[i] -> shape.type == MGX_INT8, "AB"[i], t -> words[i]);
     mgx_str_put(out, "#define PLACE_A(batch, row, k) find_a(batch, row, k)\n"
                      "#define PLACE_B(batch, k, column) find_b(batch, k, column)\n");
+    mgx_str_put(out, gpu_text_dot4);
     mgx_str_put(out, gpu_text_gemm_bytes);
 }
 

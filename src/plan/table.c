@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Functions of one byte; see table.h. Every instruction between the byte and the result is
 // evaluated once, over all 256 values.
-#include "targets/cpu/lower/table.h"
+#include "plan/table.h"
 
 #include "op/eval/eval.h"
 
@@ -67,11 +67,11 @@ static void fill(struct table *t, const struct mgx_module *body)
     }
 }
 
-const uint8_t *cpu_table_between(struct mgx_plan_offer *c, const struct mgx_module *body,
-                                 const struct mgx_ins *from, const struct mgx_ins *to)
+const uint8_t *mgx_plan_table_between(struct mgx_arena *arena, const struct mgx_module *body,
+                                      const struct mgx_ins *from, const struct mgx_ins *to)
 {
     const int64_t lens[] = {BYTES};
-    uint8_t *bytes = MGX_NEW_ARRAY(c->arena, uint8_t, 2 * BYTES), *out = bytes + BYTES;
+    uint8_t *bytes = MGX_NEW_ARRAY(arena, uint8_t, 2 * BYTES), *out = bytes + BYTES;
     if (!bytes || !is_byte(from->shape.type) || !is_byte(to->shape.type))
         return NULL;
     for (int i = 0; i < BYTES; i++)
@@ -89,8 +89,8 @@ const uint8_t *cpu_table_between(struct mgx_plan_offer *c, const struct mgx_modu
     return good ? out : NULL;
 }
 
-const uint8_t *cpu_table_of(struct mgx_plan_offer *c, const struct mgx_module *body,
-                            const struct mgx_ins *from)
+const uint8_t *mgx_plan_table_of(struct mgx_arena *arena, const struct mgx_module *body,
+                                 const struct mgx_ins *from)
 {
-    return cpu_table_between(c, body, from, mgx_module_result(body, 0));
+    return mgx_plan_table_between(arena, body, from, mgx_module_result(body, 0));
 }
