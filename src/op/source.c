@@ -111,6 +111,10 @@ static const char helpers[] =
     "{\n"
     "    return pw_rounded(q, low - zero, high - zero) + zero;\n"
     "}\n"
+    "#define pw_last_share pw_quantized_share\n"
+    "#define pw_quantized_share(q, scale, low, high) pw_quantized((q) / (scale), low, low, high)\n"
+    "#define pw_rounded_share(q, scale, low, high, zero) \\\n"
+    "    (pw_quantized((q) / (scale), low, low, high) - (zero))\n"
     "#endif\n" TRUNCATIONS(real);
 
 // Only where doubles are asked for: there are cards without them.
@@ -397,10 +401,51 @@ static void put_quotient(const struct function *f, const struct mgx_ins *ins)
     mgx_str_put(out, ")");
 }
 
+// Does 1 stand for the highest byte and 0 for the lowest?
+static bool is_share(const struct mgx_ins *q)
+{
+    const struct mgx_ins *scale = q->in[1], *zero = q->in_count == 3 ? q->in[2] : NULL;
+    const enum mgx_type type = q->shape.type;
+    const double steps = mgx_type_highest(type) - mgx_type_lowest(type);
+    const double at =
+        zero && zero->literal ? mgx_load_double(zero->shape.type, zero->literal->data, 0) : 0;
+    return scale->literal && (!zero || zero->literal) && mgx_type_bits(type) == 8 &&
+           mgx_load_double(scale->shape.type, scale->literal->data, 0) == (float)(1 / steps) &&
+           at == mgx_type_lowest(type);
+}
+
+// Is it the function's result alone?
+static bool is_last(const struct function *f, const struct mgx_ins *ins)
+{
+    for (const struct mgx_ins *other = f->first; other != f->end; other = other->next)
+        for (int i = 0; i < other->in_count; i++)
+            if (other->in[i] == ins && other->op != &mgx_op_return)
+                return false;
+    return true;
+}
+
+static void put_share(const struct function *f, const struct mgx_ins *q)
+{
+    const enum mgx_type type = q->shape.type;
+    mgx_str_put(f->s->out, "_share((float)(");
+    put_name(f, q->in[0]);
+    mgx_str_put(f->s->out, "), ");
+    put_as_real(f, q->in[1]);
+    mgx_str_printf(f->s->out, ", (pw_real)%d, (pw_real)%d", (int)mgx_type_lowest(type),
+                   (int)mgx_type_highest(type));
+}
+
 static void put_quantized(const struct function *f, const struct mgx_ins *ins)
 {
     struct mgx_str *out = f->s->out;
     const enum mgx_type type = ins->shape.type;
+    if (is_share(ins)) {
+        mgx_str_printf(out, "(%s)%s", kind_type[kind_of(type)],
+                       is_last(f, ins) ? "pw_last" : "pw_quantized");
+        put_share(f, ins);
+        mgx_str_put(out, ")");
+        return;
+    }
     mgx_str_printf(out, "(%s)pw_quantized(", kind_type[kind_of(type)]);
     put_quotient(f, ins);
     mgx_str_put(out, ", ");
@@ -408,10 +453,18 @@ static void put_quantized(const struct function *f, const struct mgx_ins *ins)
     mgx_str_printf(out, ", %d, %d)", (int)mgx_type_lowest(type), (int)mgx_type_highest(type));
 }
 
-// What is quantized and dequantized again stays a pw_real: the integer without its zero point.
-static void put_pair(const struct function *f, const struct mgx_ins *q)
+// What is quantized and dequantized again stays a pw_real: the integer without its zero point, of `dq`.
+static void put_pair(const struct function *f, const struct mgx_ins *q, const struct mgx_ins *dq)
 {
     struct mgx_str *out = f->s->out;
+    if (is_share(q)) {
+        mgx_str_put(out, "pw_rounded");
+        put_share(f, q);
+        mgx_str_put(out, ", ");
+        put_zero(f, dq);
+        mgx_str_put(out, ")");
+        return;
+    }
     mgx_str_put(out, "(pw_rounded(");
     put_quotient(f, q);
     for (int i = 0; i < 2; i++) {
@@ -448,11 +501,12 @@ static bool same_zero(const struct mgx_ins *q, const struct mgx_ins *dq)
 static void put_dequantized(const struct function *f, const struct mgx_ins *ins)
 {
     struct mgx_str *out = f->s->out;
-    const bool pair = is_quantized_here(f, ins->in[0]) && same_zero(ins->in[0], ins);
+    const bool pair =
+        is_quantized_here(f, ins->in[0]) && (is_share(ins->in[0]) || same_zero(ins->in[0], ins));
     const bool shifts = !pair && ins->in_count == 3 && !is_zero(ins->in[2]);
     mgx_str_put(out, shifts ? "(float)((" : "(float)(");
     if (pair)
-        put_pair(f, ins->in[0]);
+        put_pair(f, ins->in[0], ins);
     else
         put_as_real(f, ins->in[0]);
     if (shifts) {

@@ -21,7 +21,10 @@
 //
 // It may define PW_QUANTIZES and, before the text, pw_rounded(q, low, high): q rounded to the
 // nearest integer, ties to even, between low and high, low where q is no number; and
-// pw_quantized(q, zero, low, high), the same of the sum with zero, as an integer.
+// pw_quantized(q, zero, low, high), the same of the sum with zero, as an integer; and for shares,
+// of which 0 stands for low and 1 for high, pw_quantized_share(q, scale, low, high), and the same
+// without a zero point, pw_rounded_share(q, scale, low, high, zero). 1 / scale is how many steps
+// there are. Of pw_last_share, nothing but a result, the last 8 bits are pw_quantized_share's.
 //
 // A body that has a table computes the byte that the table is of and looks its result up; the
 // dialect defines PW_TABLE, how an array of bytes begins that all functions read.

@@ -9,10 +9,12 @@
 //     (a + b) f                           =>  a f + b f       where both take the factor
 //     relu(x) f                           =>  relu(x f)
 //     quantizelinear(relu(x), 1, lowest)  =>  quantizelinear(x, 1, lowest)
+//     quantizelinear(x, 1, z#)            =>  quantizelinear(x / 255 + (z - lowest) / 255, 1 / 255, lowest)
 //
 // f is one positive value. A quotient becomes a product, and products of constants are rounded
 // ahead of time, so a byte differs by one step where the value lies between two steps to a ten-
-// millionth.
+// millionth. In the last rule's form a byte's range is that of 0 to 1, to which a card cuts off
+// what it multiplies or adds up at no cost.
 //
 // The GPU target runs it, where a division takes as long as the rest of a product's end.
 #include <math.h>
@@ -54,6 +56,8 @@ static bool takes(const struct mgx_ins *x, int depth)
         return false;
     if (x->op == &mgx_op_relu)
         return takes(x->in[0], depth - 1);
+    if (x->op == &mgx_op_mul && constant_of(x->in[1]))
+        return true;
     return x->op == &mgx_op_add && takes(x->in[0], depth - 1) && takes(x->in[1], depth - 1);
 }
 
@@ -82,6 +86,8 @@ static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *x, double f)
 {
     if (constant_of(x))
         return multiply(at, x, f);
+    if (x->op == &mgx_op_mul)
+        return mgx_emit_binary(at, &mgx_op_mul, x->in[0], multiply(at, x->in[1], f));
     if (x->op == &mgx_op_dequantizelinear) {
         struct mgx_ins *in[3] = {x->in[0], multiply(at, x->in[1], f)};
         if (x->in_count == 3)
@@ -94,13 +100,23 @@ static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *x, double f)
     return mgx_emit_binary(at, &mgx_op_add, a, scaled(at, x->in[1], f));
 }
 
+// Does 0 stand for the lowest byte and 1 for the highest?
+static bool is_share(const struct mgx_ins *q)
+{
+    const double low = mgx_type_lowest(q->shape.type), high = mgx_type_highest(q->shape.type);
+    double zero = 0, scale;
+    return mgx_type_bits(q->shape.type) == 8 && mgx_splat_value(q->in[1], &scale) &&
+           scale == (float)(1 / (high - low)) &&
+           (q->in_count < 3 || mgx_splat_value(q->in[2], &zero)) && zero == low;
+}
+
 static struct mgx_ins *by_product(struct mgx_rewriter *r, struct mgx_ins *ins,
                                   const struct mgx_match *m)
 {
     double s;
     (void)r, (void)m;
     struct mgx_ins *x = ins->in[0];
-    if (!is_plain_scale(ins->in[1], &s) || s == 1 || x->shape.type != MGX_FLOAT)
+    if (!is_plain_scale(ins->in[1], &s) || s == 1 || is_share(ins) || x->shape.type != MGX_FLOAT)
         return NULL;
     const struct mgx_shape like = x->shape;
     struct mgx_ins *y =
@@ -211,7 +227,7 @@ static struct mgx_ins *without_relu(struct mgx_rewriter *r, struct mgx_ins *ins,
 {
     (void)r, (void)m;
     double zero = 0;
-    if (ins->in[0]->op != &mgx_op_relu || !mgx_is_splat(ins->in[1], 1) ||
+    if (ins->in[0]->op != &mgx_op_relu || !(mgx_is_splat(ins->in[1], 1) || is_share(ins)) ||
         (ins->in_count == 3 && !mgx_splat_value(ins->in[2], &zero)) ||
         zero != mgx_type_lowest(ins->shape.type))
         return NULL;
@@ -221,6 +237,45 @@ static struct mgx_ins *without_relu(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_again(ins, ins, in, ins->in_count);
 }
 
+// x + value, as a part of a constant that is added anyway, where there is one.
+static struct mgx_ins *plus(struct mgx_ins *at, struct mgx_ins *x, double value, int depth)
+{
+    struct mgx_ins *term = value == 0 ? NULL : mgx_emit_splat(at, &at->in[0]->shape, value);
+    if (value == 0)
+        return x;
+    for (int i = 0; i < 2 && depth > 0 && x->op == &mgx_op_add && mgx_used_once(x); i++) {
+        struct mgx_ins *both = combine(at, x->in[i], term, SUM);
+        if (both)
+            return mgx_emit_binary(at, &mgx_op_add, x->in[1 - i], both);
+    }
+    for (int i = 0; i < 2 && depth > 0 && x->op == &mgx_op_add && mgx_used_once(x); i++)
+        if (x->in[i]->op == &mgx_op_add)
+            return mgx_emit_binary(at, &mgx_op_add, x->in[1 - i],
+                                   plus(at, x->in[i], value, depth - 1));
+    return mgx_emit_binary(at, &mgx_op_add, x, term);
+}
+
+static struct mgx_ins *to_share(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const enum mgx_type type = ins->shape.type;
+    const double low = mgx_type_lowest(type), steps = mgx_type_highest(type) - low;
+    double zero = 0;
+    struct mgx_ins *x = ins->in[0];
+    if (!mgx_is_splat(ins->in[1], 1) || mgx_type_bits(type) != 8 || x->shape.type != MGX_FLOAT ||
+        (ins->in_count == 3 && !mgx_splat_value(ins->in[2], &zero)) || constant_of(x) ||
+        !takes(x, DEEPEST))
+        return NULL;
+    const struct mgx_shape like = x->shape;
+    x = scaled(ins, x, 1 / steps);
+    x = x ? plus(ins, x, (zero - low) / steps, DEEPEST) : NULL;
+    struct mgx_ins *lowest = mgx_literal_double(ins->owner, type, low);
+    struct mgx_ins *in[] = {x, mgx_emit_splat(ins, &like, (float)(1 / steps)),
+                            mgx_emit_multibroadcast(ins, lowest, like.lens, like.rank)};
+    return x && in[1] && in[2] ? mgx_emit_again(ins, ins, in, 3) : NULL;
+}
+
 static const struct mgx_rule rules[] = {
     {"dequantizelinear => dequantizelinear(x, t) + c t, of x + c", MGX_IF_STATIC,
      .rewrite = term_out},
@@ -228,6 +283,8 @@ static const struct mgx_rule rules[] = {
     {"quantizelinear => quantizelinear(x f, 1, z)", MGX_IF_STATIC, .rewrite = by_product},
     {"quantizelinear => quantizelinear(x, 1, z), of relu(x)", MGX_IF_STATIC,
      .rewrite = without_relu},
+    {"quantizelinear => quantizelinear(x / 255 + c, 1 / 255, lowest)", MGX_IF_STATIC,
+     .rewrite = to_share},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

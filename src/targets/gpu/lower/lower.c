@@ -132,6 +132,13 @@ static void find_table(const struct mgx_plan_offer *c, const struct mgx_ins *las
             s->table = mgx_plan_table_of(c->arena, body, s->byte = ins);
 }
 
+static const char quick[] =
+    "#define pw_rounded(q, low, high) quick_rounded(q, low, high)\n"
+    "#define pw_quantized(q, zero, low, high) quick_quantized(q, zero, low, high)\n"
+    "#define pw_rounded_share(q, scale, low, high, zero) quick_rounded_share(q, low, high, zero)\n"
+    "#define pw_quantized_share(q, scale, low, high) quick_quantized_share(q, low, high)\n"
+    "#define pw_last_share(q, scale, low, high) quick_last_share(q, low, high)\n";
+
 const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct mgx_ins *last, const struct mgx_ins *make, uint64_t real)
 {
@@ -140,9 +147,7 @@ const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (!last && !make)
         return NULL;
     if (real)
-        mgx_str_put(out, "#define pw_rounded(q, low, high) quick_rounded(q, low, high)\n"
-                         "#define pw_quantized(q, zero, low, high) "
-                         "quick_quantized(q, zero, low, high)\n");
+        mgx_str_put(out, quick);
     mgx_source_begin(&s, &body);
     s.real = real;
     find_table(c, last, &s);
