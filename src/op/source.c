@@ -453,7 +453,7 @@ static void put_quantized(const struct function *f, const struct mgx_ins *ins)
     mgx_str_printf(out, ", %d, %d)", (int)mgx_type_lowest(type), (int)mgx_type_highest(type));
 }
 
-// What is quantized and dequantized again stays a pw_real: the integer without its zero point, of `dq`.
+// What is quantized and dequantized again stays a pw_real: the integer without dq's zero point.
 static void put_pair(const struct function *f, const struct mgx_ins *q, const struct mgx_ins *dq)
 {
     struct mgx_str *out = f->s->out;
