@@ -11,6 +11,9 @@
 //     a reduction from F to R along the group's axes
 //     a multibroadcast from R to F
 //
+// A byte that a product's end makes is read as a byte, where the target multiplies bytes: the end
+// stays the product's.
+//
 // F, R and the axes follow from the first reduction or broadcast that is met. Nothing is computed
 // twice and nothing leaves but the root. Operands that are one constant everywhere become literals
 // of the body. Static shapes only. A group takes at most MAX_BODY, so the cost is linear.
@@ -21,6 +24,7 @@
 
 #include "pass/engine/body.h"
 #include "pass/engine/constant.h"
+#include "pass/engine/region.h"
 #include "pass/engine/walk.h"
 
 enum { MAX_BODY = 64, MAX_INPUTS = 16 };
@@ -30,6 +34,7 @@ struct group {
     int count;
     struct mgx_ins *in[MAX_INPUTS];
     int in_count;
+    bool bytes; // of products stay what they are
     bool known; // the lengths below
     int rank;
     int64_t full[MGX_MAX_RANK], reduced[MGX_MAX_RANK];
@@ -159,12 +164,31 @@ static bool replace_input(struct group *g, struct mgx_ins *in)
     return false;
 }
 
+// Is it a product, or element-wise work of one that nobody else reads?
+static bool is_of_product(const struct mgx_ins *ins, int depth)
+{
+    if (mgx_has_epilogue(ins->op))
+        return mgx_used_once(ins);
+    bool is = false;
+    for (int i = 0; i < ins->in_count && depth > 0 && is_elementwise(ins) && !is; i++)
+        is = mgx_used_once(ins->in[i]) && is_of_product(ins->in[i], depth - 1);
+    return is;
+}
+
+static bool is_byte_of_product(const struct mgx_ins *ins)
+{
+    enum { DEEPEST = 16 };
+    const enum mgx_type type = ins->shape.type;
+    return ins->op == &mgx_op_quantizelinear && (type == MGX_INT8 || type == MGX_UINT8) &&
+           is_of_product(ins, DEEPEST);
+}
+
 static bool try_join(struct group *g, struct mgx_ins *in)
 {
     const bool known = g->known;
     if (g->count == MAX_BODY || in->owner != g->ins[0]->owner ||
         mgx_body_has(g->ins, g->count, in) || is_constant_everywhere(in) ||
-        !read_inside_only(g, in) || !fits(g, in))
+        !read_inside_only(g, in) || (g->bytes && is_byte_of_product(in)) || !fits(g, in))
         return false;
     g->ins[g->count++] = in;
     if (replace_input(g, in))
@@ -185,9 +209,9 @@ static void drop_leading_broadcasts(struct group *g)
     }
 }
 
-static bool grow(struct group *g, struct mgx_ins *root)
+static bool grow(struct group *g, struct mgx_ins *root, bool bytes)
 {
-    *g = (struct group){.ins = {root}, .count = 1};
+    *g = (struct group){.ins = {root}, .count = 1, .bytes = bytes};
     if (is_reduction(root) ? !fits_lens(g, root->in[0], root) : !is_elementwise(root))
         return false;
     if (!find_inputs(g))
@@ -283,7 +307,8 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     measure_distances(m);
     for (struct mgx_ins *ins = m->last; ins;) {
         struct group g;
-        if (ins->mark < MAX_BODY && (ins->uses || ins == m->last) && grow(&g, ins)) {
+        if (ins->mark < MAX_BODY && (ins->uses || ins == m->last) &&
+            grow(&g, ins, c->options->multiplies_bytes)) {
             struct mgx_ins *after = ins->next;
             TRY(fuse(c, &g, ins));
             ins = after ? after->prev : m->last; // the fused instruction: go on above it

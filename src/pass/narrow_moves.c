@@ -2,6 +2,7 @@
 // Operators that only move elements move those of 16 bits, before they are widened to float.
 //
 //     move(convert[float](x))              =>  convert[float](move(x))        x half or bf16
+//     move(convert[int32](x))              =>  convert[int32](move(x))        x of 8 bits
 //     concat(convert[float](x), ...)       =>  convert[float](concat(x, ...))  of one narrow type
 //     convert[half](concat(convert[float](x), c, ...))
 //                                          =>  concat(x, convert[half](c), ...)
@@ -27,7 +28,8 @@
 static bool is_widening(const struct mgx_ins *ins)
 {
     const enum mgx_type from = ins->op == &mgx_op_convert ? ins->in[0]->shape.type : MGX_FLOAT;
-    return ins->shape.type == MGX_FLOAT && (from == MGX_HALF || from == MGX_BF16);
+    return (ins->shape.type == MGX_FLOAT && (from == MGX_HALF || from == MGX_BF16)) ||
+           (ins->shape.type == MGX_INT32 && (from == MGX_INT8 || from == MGX_UINT8));
 }
 
 static bool only_moves(const struct mgx_op *op)
@@ -48,7 +50,7 @@ static bool is_a_result(const struct mgx_ins *ins)
 
 static bool moves_widened(const struct mgx_ins *ins)
 {
-    if (!only_moves(ins->op) || !ins->in_count || ins->shape.type != MGX_FLOAT || is_a_result(ins))
+    if (!only_moves(ins->op) || !ins->in_count || is_a_result(ins))
         return false;
     for (int i = 0; i < ins->in_count; i++)
         if (!is_widening(ins->in[i]) ||
@@ -68,7 +70,8 @@ static enum mgx_status sink(struct mgx_pass_call *c, struct mgx_ins *ins)
     if (moved)
         mgx_replace(ins,
                     mgx_emit_before(ins, &mgx_op_convert,
-                                    MGX_ATTRS(mgx_int("target_type", MGX_FLOAT)), MGX_IN(moved)));
+                                    MGX_ATTRS(mgx_int("target_type", (int64_t)ins->shape.type)),
+                                    MGX_IN(moved)));
     return mgx_program_status(c->program, c->diag);
 }
 

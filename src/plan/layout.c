@@ -225,31 +225,6 @@ static bool reshapes_image(struct mgx_plan *plan, const struct mgx_ins *ins)
     return mgx_plan_reshape_view(&out, &pieces);
 }
 
-// --- heads ---
-
-// An attention's result that only a transposition reads lies as that one would have it: heads side
-// by side.
-static bool lies_transposed(const struct mgx_ins *ins, struct mgx_shape *out)
-{
-    if (!mgx_used_once(ins) || !mgx_is_group(ins, "attention"))
-        return false;
-    const struct mgx_ins *user = ins->uses->user;
-    if (user->op != &mgx_op_transpose)
-        return false;
-    const struct mgx_ints order = mgx_ins_ints(user, "permutation");
-    const int rank = ins->shape.rank;
-    if ((int)order.count != rank || order.v[rank - 1] != rank - 1)
-        return false;
-    *out = mgx_shape_make(ins->shape.type, rank, ins->shape.lens);
-    int64_t stride = 1;
-    for (int i = rank - 1; i >= 0; i--) {
-        out->strides[order.v[i]] = stride;
-        stride *= ins->shape.lens[order.v[i]];
-    }
-    assert(mgx_shape_is_packed(out));
-    return true;
-}
-
 // --- rows apart ---
 //
 // Rows, or pixels, a multiple of 2 KiB apart fall into one or two sets of the L1 cache, and a tile
@@ -339,6 +314,41 @@ static void set_rows_apart(const struct mgx_ins *ins, struct mgx_shape *s)
         }
 }
 
+// --- heads ---
+
+// A product of bytes of several heads, on a target that leaves such in any order?
+static bool is_of_heads(const struct mgx_plan *plan, const struct mgx_ins *ins)
+{
+    enum { HEADS_RANK = 4 };
+    return plan->machine->target->any_order && ins->shape.rank >= HEADS_RANK &&
+           (ins->op == &mgx_op_quant_dot || mgx_is_group(ins, "epilogue")) &&
+           find_one(ins, &mgx_op_quant_dot);
+}
+
+// An attention's result that only a transposition reads lies as that one would have it: heads side
+// by side. So does that of the product behind scores of bytes.
+static bool lies_transposed(const struct mgx_plan *plan, const struct mgx_ins *ins,
+                            struct mgx_shape *out)
+{
+    if (!mgx_used_once(ins) || !(mgx_is_group(ins, "attention") || is_of_heads(plan, ins)))
+        return false;
+    const struct mgx_ins *user = ins->uses->user;
+    if (user->op != &mgx_op_transpose)
+        return false;
+    const struct mgx_ints order = mgx_ins_ints(user, "permutation");
+    const int rank = ins->shape.rank;
+    if ((int)order.count != rank || order.v[rank - 1] != rank - 1)
+        return false;
+    *out = mgx_shape_make(ins->shape.type, rank, ins->shape.lens);
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        out->strides[order.v[i]] = stride;
+        stride *= ins->shape.lens[order.v[i]];
+    }
+    assert(mgx_shape_is_packed(out));
+    return true;
+}
+
 // Row-major because the caller gets it so: a copy that followed its input would be copied again.
 static bool packs_result(const struct mgx_ins *ins)
 {
@@ -355,7 +365,7 @@ static struct mgx_shape choose(struct mgx_plan *plan, const struct mgx_ins *ins)
     if (reshapes_image(plan, ins))
         return channels_last(&ins->shape);
     struct mgx_shape shape;
-    if (lies_transposed(ins, &shape))
+    if (lies_transposed(plan, ins, &shape))
         return shape;
     shape = follow_values(plan, ins);
     set_rows_apart(ins, &shape);

@@ -33,6 +33,8 @@ struct mgx_plan_target {
     // Copies between any two layouts of one type and lengths, on the machine's own side. It is
     // asked with offer->copy_only and takes whatever it is asked.
     const struct mgx_plan_kernel *copy;
+    // Do products of bytes leave their results in any order of axes at no cost?
+    bool any_order;
     // Operators that size their result themselves, at run time, before late_kernels are asked.
     enum mgx_status (*late)(const struct mgx_plan_machine *machine, struct mgx_plan_blocks *blocks,
                             struct mgx_compute_call *c, bool *done);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Softmax that is quantized is written out, where the target multiplies bytes.
+//
+//     quantizelinear(softmax[a](x), ...)   =>  quantizelinear(e broadcast(1 / reduce_sum[a](e)), ...)
+//                                              e = exp(x - broadcast(reduce_max[a](x)))
+//     quantizelinear(softmax[a](x) c, ...) =>  likewise
+//
+// Then it is one reduction with what is quantized around it (fuse_reduce), from bytes to bytes. The
+// GPU target runs it, before that.
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
+
+static const struct mgx_ins *only_user(const struct mgx_ins *ins)
+{
+    return mgx_used_once(ins) ? ins->uses->user : NULL;
+}
+
+static bool is_quantized(const struct mgx_ins *ins)
+{
+    const struct mgx_ins *user = only_user(ins);
+    if (user && user->op == &mgx_op_mul)
+        user = only_user(ins = user);
+    return user && user->op == &mgx_op_quantizelinear && user->in[0] == ins &&
+           mgx_type_bits(user->shape.type) == 8;
+}
+
+static struct mgx_ins *reduced(struct mgx_ins *at, const struct mgx_op *reduce, struct mgx_ins *x)
+{
+    const int64_t given = mgx_ins_int(at, "axis"),
+                  axis = given < 0 ? given + at->shape.rank : given;
+    return mgx_emit_before(at, reduce, MGX_ATTRS(mgx_ints("axes", &axis, 1)), MGX_IN(x));
+}
+
+static struct mgx_ins *write_out(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                 const struct mgx_match *m)
+{
+    (void)m;
+    if (!r->call->options->multiplies_bytes || ins->shape.type != MGX_FLOAT || !is_quantized(ins))
+        return NULL;
+    const struct mgx_shape like = ins->shape;
+    struct mgx_ins *x = ins->in[0], *most = reduced(ins, &mgx_op_reduce_max, x);
+    most = mgx_emit_multibroadcast(ins, most, like.lens, like.rank);
+    struct mgx_ins *e =
+        mgx_emit_unary(ins, &mgx_op_exp, mgx_emit_binary(ins, &mgx_op_sub, x, most));
+    struct mgx_ins *sum = e ? reduced(ins, &mgx_op_reduce_sum, e) : NULL;
+    sum = mgx_emit_unary(ins, &mgx_op_recip, sum);
+    return mgx_emit_binary(ins, &mgx_op_mul, e,
+                           mgx_emit_multibroadcast(ins, sum, like.lens, like.rank));
+}
+
+static const struct mgx_rule rules[] = {
+    {"softmax => e (1 / sum e), e = exp(x - max x)", MGX_IF_STATIC, .rewrite = write_out},
+};
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return m->bypass ? MGX_OK : mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
+}
+
+const struct mgx_pass mgx_pass_rewrite_softmax = {
+    .name = "rewrite_softmax",
+    .meaning = "softmax that is quantized is written out",
+    .module = run,
+};
