@@ -224,13 +224,17 @@ static const struct mgx_pass *const seen[] = {&mgx_pass_simplify_qdq, &mgx_pass_
 
 // ... and again when views and constants have moved out of their way. Then products lose what kernels
 // do not do, and the rest is spelled out.
-static const struct mgx_pass *const bytes[] = {
-    &mgx_pass_simplify_qdq,      &mgx_pass_fold_dequantize,
-    &mgx_pass_optimize_module,   &mgx_pass_dead_code_elimination,
-    &mgx_pass_bare_products,     &mgx_pass_propagate_constant,
-    &mgx_pass_scale_once,        &mgx_pass_rewrite_quantization,
-    &mgx_pass_optimize_module,   &mgx_pass_dead_code_elimination,
-    &mgx_pass_repeat_dequantize, NULL};
+static const struct mgx_pass *const bytes[] = {&mgx_pass_simplify_qdq,
+                                               &mgx_pass_fold_dequantize,
+                                               &mgx_pass_optimize_module,
+                                               &mgx_pass_dead_code_elimination,
+                                               &mgx_pass_bare_products,
+                                               &mgx_pass_propagate_constant,
+                                               &mgx_pass_scale_once,
+                                               &mgx_pass_rewrite_quantization,
+                                               &mgx_pass_optimize_module,
+                                               &mgx_pass_dead_code_elimination,
+                                               NULL};
 
 // The caller gives results their places before the run.
 static const struct mgx_pass *const placed[] = {&mgx_pass_settle_caches, NULL};
@@ -247,6 +251,8 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   &mgx_pass_split_groups,
                                                   &mgx_pass_eliminate_common_subexpression,
                                                   &mgx_pass_rewrite_softmax,
+                                                  &mgx_pass_reduce_bytes,
+                                                  &mgx_pass_repeat_dequantize,
                                                   &mgx_pass_fuse_reduce,
                                                   &mgx_pass_fuse_pointwise,
                                                   &mgx_pass_fuse_attention,
