@@ -4,6 +4,7 @@
 //     pointwise(convolution(x, w), r...)            =>  group[tag=epilogue]
 //     convolution(x * factor[channel], w), if that pays  =>  the same
 //     convolution(pointwise(x), w), if the target packs x anyway  =>  the same
+//     pointwise(quant_convolution(pad(x), w), r...), if the target pads on the way  =>  the same
 //
 // Runs after element-wise chains were fused, so what reads is one instruction.
 #include "op/op.h"
@@ -97,6 +98,22 @@ static bool takes_maker(const struct mgx_pass_call *c, struct mgx_ins *conv,
     return mgx_region_add(region, make) && (!pad || mgx_region_add(region, pad));
 }
 
+// A convolution of bytes that something element-wise reads may take what puts bytes around its
+// image: the target is asked for tag "padded".
+static bool takes_padding(const struct mgx_pass_call *c, struct mgx_ins *conv,
+                          struct mgx_region *region)
+{
+    const struct mgx_pass_options *o = c->options;
+    struct mgx_ins *pad = conv->op == &mgx_op_quant_convolution ? conv->in[0] : NULL;
+    if (!o->supports || !pad || pad->op != &mgx_op_pad || pad->in_count != 1 ||
+        pad->owner != conv->owner || !mgx_used_once(pad) || mgx_ins_int(pad, "mode") != 0 ||
+        conv->in_count != 2 || !mgx_used_once(conv) || !mgx_is_elementwise(conv->uses->user) ||
+        !mgx_ints_all(mgx_ins_ints(conv, "padding"), 0) || mgx_ins_int(conv, "padding_mode") != 0)
+        return false;
+    const struct mgx_region pair = {.ins = {pad, conv}, .count = 2};
+    return o->supports(o->supports_user, "padded", &pair) && mgx_region_add(region, pad);
+}
+
 // Adds the element-wise instruction that reads `ins`, if it alone does.
 static struct mgx_ins *add_user(const struct mgx_pass_call *c, struct mgx_region *region,
                                 struct mgx_ins *ins)
@@ -124,11 +141,12 @@ static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module
         struct mgx_region region = {.count = 0};
         if (ins->in_count == 2 && takes_factor(ins, ins->in[0]) && wants_factor(c))
             mgx_region_add(&region, ins->in[0]);
-        else
-            takes_maker(c, ins, &region);
+        else if (!takes_maker(c, ins, &region))
+            takes_padding(c, ins, &region);
         mgx_region_add(&region, ins);
         const struct mgx_ins *user = add_user(c, &region, ins);
-        if (region.count < 2 || (!user && !mgx_region_closed(&region)))
+        const bool pads = region.ins[0]->op == &mgx_op_pad;
+        if (region.count < 2 || (!user && (pads || !mgx_region_closed(&region))))
             continue;
         next = next == user ? user->next : next;
         TRY(mgx_region_fuse(c, &region, "epilogue"));

@@ -201,6 +201,8 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
         return gpu_attention_supports(user, region->ins[0], region->ins[region->count - 1]);
     if (strcmp(tag, "packed") == 0)
         return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
+    if (strcmp(tag, "padded") == 0)
+        return gpu_direct_pads(region->ins[0], region->ins[1]);
     if (strcmp(tag, "packed_weights") == 0)
         return gpu_few_supports(region->ins[0]);
     if (strcmp(tag, "bounded") == 0)

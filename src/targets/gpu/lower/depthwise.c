@@ -51,7 +51,7 @@ static const char *read(const struct mgx_plan_offer *c, struct depthwise *d)
         return "a convolution that is not summed in float";
     if (!c->constant[d->tail.operand[1]])
         return "weights that are computed";
-    const struct mgx_window_attr a = {.padding = mgx_ins_ints(ins, "padding"),
+    const struct mgx_window_attr a = {.padding = gpu_tail_padding(&d->tail),
                                       .stride = mgx_ins_ints(ins, "stride"),
                                       .dilation = mgx_ins_ints(ins, "dilation"),
                                       .padding_mode = mgx_ins_int(ins, "padding_mode")};
@@ -110,6 +110,8 @@ static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
     if (d->v * (int)mgx_type_size(x->type) < 4)
         return "channels that do not lie side by side";
     d->words = d->bytes && d->window[1].dilation == 1;
+    if (d->tail.pad && !d->words)
+        return "bytes beside the image where channels are no words";
     d->wide = wide_of(c, d);
     d->tall = tall_of(c, d);
     d->lanes = lanes_of(c->out->lens[1] / d->v, d->words ? LANES_OF_WORDS : MOST_LANES);
@@ -188,8 +190,9 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     emit_steps(out, "X", x);
     emit_steps(out, "W", &c->in[d->tail.operand[1]]);
     if (d->words) {
-        mgx_str_printf(out, "#define A_SIGNED %d\n#define B_SIGNED %d\n", x->type == MGX_INT8,
-                       c->in[d->tail.operand[1]].type == MGX_INT8);
+        mgx_str_printf(out, "#define A_SIGNED %d\n#define B_SIGNED %d\n#define BESIDE %uu\n",
+                       x->type == MGX_INT8, c->in[d->tail.operand[1]].type == MGX_INT8,
+                       (unsigned)(gpu_tail_beside(&d->tail) & 255) * 0x01010101u);
         emit_finish(out, c, d);
         mgx_str_put(out, gpu_text_dot4);
         mgx_str_put(out, gpu_text_depthwise_bytes);

@@ -59,7 +59,7 @@ static const char *read(const struct mgx_plan_offer *c, struct direct *d)
         return "a convolution that is a product";
     if (!is_summed_in_float(c, d))
         return "a convolution that is not summed in float";
-    const struct mgx_window_attr a = {.padding = mgx_ins_ints(ins, "padding"),
+    const struct mgx_window_attr a = {.padding = gpu_tail_padding(&d->tail),
                                       .stride = mgx_ins_ints(ins, "stride"),
                                       .dilation = mgx_ins_ints(ins, "dilation"),
                                       .padding_mode = mgx_ins_int(ins, "padding_mode")};
@@ -69,6 +69,21 @@ static const char *read(const struct mgx_plan_offer *c, struct direct *d)
                 ? mgx_window_back_at(&a, axis - 2, x->lens[axis], w->lens[axis], c->out->lens[axis])
                 : mgx_window_at(&a, axis - 2, x->lens[axis], w->lens[axis], c->out->lens[axis]);
     return NULL;
+}
+
+bool gpu_direct_pads(const struct mgx_ins *pad, const struct mgx_ins *conv)
+{
+    enum { MOST_TAPS = 49 };
+    const struct mgx_ints pads = mgx_ins_ints(pad, "pads");
+    const struct mgx_shape *w = &conv->in[1]->shape;
+    const int rank = conv->shape.rank;
+    const int64_t group = mgx_ins_int(conv, "group");
+    const enum mgx_type type = pad->shape.type;
+    bool around = (type == MGX_INT8 || type == MGX_UINT8) && (int)pads.count == 2 * rank;
+    for (int i = 0; i < 2 * rank && around; i++)
+        around = pads.v[i] >= 0 && (i % rank > 1 || pads.v[i] == 0);
+    return around && conv->in[1]->literal && group > 1 && pad->shape.lens[1] == group &&
+           mgx_shape_elements(w) <= MOST_TAPS * w->lens[0];
 }
 
 // --- text ---
@@ -90,10 +105,14 @@ static void emit_taps(struct mgx_str *out, const struct mgx_plan_offer *c, const
                            axis, w->stride, axis, x->lens[axis]);
         else
             mgx_str_printf(out,
-                           "    const int x%d = o%d * %" PRId64 " - %" PRId64 " + t%d * %" PRId64
-                           ";\n    if (x%d < 0 || x%d >= %" PRId64 ")\n        continue;\n",
-                           axis, axis, w->stride, w->begin, axis, w->dilation, axis, axis,
+                           "    int x%d = o%d * %" PRId64 " - %" PRId64 " + t%d * %" PRId64
+                           ";\n    const bool there%d = x%d >= 0 && x%d < %" PRId64 ";\n",
+                           axis, axis, w->stride, w->begin, axis, w->dilation, axis, axis, axis,
                            x->lens[axis]);
+        if (!d->backwards && d->tail.pad)
+            mgx_str_printf(out, "    x%d = there%d ? x%d : 0;\n", axis, axis, axis);
+        else if (!d->backwards)
+            mgx_str_printf(out, "    if (!there%d)\n        continue;\n", axis);
     }
 }
 
@@ -139,10 +158,15 @@ static void emit_products(struct mgx_str *out, const struct mgx_plan_offer *c,
     }
     gpu_emit_chunk(out, &chunk);
     gpu_emit_chunk_load(out, &chunk, "in0", "x_at");
-    mgx_str_printf(
-        out, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        sum[k] += (float)", d->v);
+    mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        sum[k] += (",
+                   d->v);
+    for (int axis = 2; axis < x->rank && d->tail.pad; axis++)
+        mgx_str_printf(out, "%sthere%d", axis > 2 ? " && " : "", axis);
+    mgx_str_put(out, d->tail.pad ? " ? (float)" : "(float)");
     gpu_emit_widened(out, x->type, "x.v[k]");
-    mgx_str_put(out, " * (float)");
+    if (d->tail.pad)
+        mgx_str_printf(out, " : (float)%d", gpu_tail_beside(&d->tail));
+    mgx_str_put(out, ") * (float)");
     snprintf(at, sizeof at, "w_at + (i64)k * %" PRId64, w->strides[0]);
     gpu_emit_load(out, w->type, "in1", at);
     mgx_str_put(out, ";\n");

@@ -97,6 +97,9 @@ bool gpu_cache_supports(const struct gpu_device *d, const struct mgx_ins *ins);
 bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
                      const struct mgx_ins *conv);
 
+// Whether depthwise convolutions of bytes take what puts bytes around their image.
+bool gpu_direct_pads(const struct mgx_ins *pad, const struct mgx_ins *conv);
+
 // The plan in MIGraphX's words: print.c.
 void gpu_print_program(const struct mgx_program *p, struct mgx_str *out);
 

@@ -48,9 +48,13 @@ static bool read_group(const struct mgx_plan_offer *c, const struct mgx_op *op, 
     if (!t->ins || t->last == t->ins || t->ins->in_count > GPU_TAIL_OPERANDS ||
         mgx_module_result_count(body) != 1)
         return false;
-    for (int i = 0; i < t->ins->in_count; i++)
-        if ((t->operand[i] = gpu_body_input(body, t->ins->in[i])) < 0)
+    const struct mgx_ins *first = t->ins->in[0];
+    t->pad = mgx_is(first, &mgx_op_pad) ? first : NULL;
+    for (int i = 0; i < t->ins->in_count; i++) {
+        const struct mgx_ins *in = t->pad && i == 0 ? t->pad->in[0] : t->ins->in[i];
+        if ((t->operand[i] = gpu_body_input(body, in)) < 0)
             return false;
+    }
     if (!gpu_body_around(body, t->last, t->ins, GPU_CALL_INPUTS - GPU_TAIL_OPERANDS, t->extra,
                          &t->extra_count, &t->place))
         return false;
@@ -71,6 +75,25 @@ bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, stru
     return c->ins->op == &mgx_op_group &&
            strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "epilogue") == 0 &&
            read_group(c, op, t);
+}
+
+struct mgx_ints gpu_tail_padding(struct gpu_tail *t)
+{
+    const struct mgx_ints own = mgx_ins_ints(t->ins, "padding");
+    if (!t->pad)
+        return own;
+    const struct mgx_ints pads = mgx_ins_ints(t->pad, "pads");
+    const int rank = t->ins->shape.rank, spatial = rank - 2;
+    for (int i = 0; i < spatial; i++) {
+        t->padding[i] = pads.v[i + 2];
+        t->padding[i + spatial] = pads.v[i + 2 + rank];
+    }
+    return (struct mgx_ints){t->padding, 2 * spatial};
+}
+
+int gpu_tail_beside(const struct gpu_tail *t)
+{
+    return t->pad ? (int)mgx_attr_real(t->pad->op, t->pad->attr, "value") : 0;
 }
 
 const char *gpu_emit_tail_body(struct mgx_str *out, const struct mgx_plan_offer *c,

@@ -9,6 +9,8 @@ enum { GPU_TAIL_OPERANDS = 2 };
 
 struct gpu_tail {
     const struct mgx_ins *ins, *last;        // what is computed, and what reads it (NULL: nothing)
+    const struct mgx_ins *pad;               // what puts bytes around its image; NULL: nothing
+    int64_t padding[2 * MGX_MAX_RANK];       // of the instruction's window, with those
     int operand[GPU_TAIL_OPERANDS];          // numbers of the instruction's inputs in the offer
     int extra[GPU_CALL_INPUTS], extra_count; // of the other inputs of `last`, in its order
     int place;                               // of the instruction among the inputs of `last`
@@ -23,6 +25,10 @@ bool gpu_body_around(const struct mgx_module *body, const struct mgx_ins *last,
                      const struct mgx_ins *ins, int most, int *extra, int *extra_count, int *place);
 // False when the offer is no such pair around `op`.
 bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t);
+// How far the window of the instruction, a convolution, reaches beyond its image.
+struct mgx_ints gpu_tail_padding(struct gpu_tail *t);
+// What lies there.
+int gpu_tail_beside(const struct gpu_tail *t);
 // Why the last instruction cannot be written; NULL when it can: its function is written then.
 const char *gpu_emit_tail_body(struct mgx_str *out, const struct mgx_plan_offer *c,
                                const struct gpu_tail *t);
