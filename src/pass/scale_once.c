@@ -273,7 +273,10 @@ static struct mgx_ins *to_share(struct mgx_rewriter *r, struct mgx_ins *ins,
     struct mgx_ins *lowest = mgx_literal_double(ins->owner, type, low);
     struct mgx_ins *in[] = {x, mgx_emit_splat(ins, &like, (float)(1 / steps)),
                             mgx_emit_multibroadcast(ins, lowest, like.lens, like.rank)};
-    return x && in[1] && in[2] ? mgx_emit_again(ins, ins, in, 3) : NULL;
+    if (!x || !in[1] || !in[2])
+        return NULL;
+    // It may have had no zero point so far.
+    return mgx_insert(ins->owner, ins, ins->op, ins->attr, in, 3, NULL, 0);
 }
 
 static const struct mgx_rule rules[] = {
