@@ -343,30 +343,40 @@ __attribute__((unused)) static bool is_order(const struct graph *g, const int *o
     return true;
 }
 
-// How often the roots of a step's operands were written before it, all in one number. `writes` is
-// by root, and goes on.
-static uint64_t count_writes(const struct mgx_plan_step *step, int *writes)
+// How often the root of each operand of a step was written before it, and that of its result, which it
+// writes once more. `writes` is by root, and goes on.
+static void count_writes(const struct mgx_plan_step *step, int *writes, int *seen)
 {
-    uint64_t seen = 0;
     for (int i = 0; i < step->in_count; i++)
-        if (!step->skip[i])
-            seen = seen * 31 + (uint64_t)writes[mgx_plan_root(step->in_value[i], NULL)->first];
-    return seen * 31 + (uint64_t)writes[mgx_plan_root(step->out_value, NULL)->first]++;
+        seen[i] = step->skip[i] ? 0 : writes[mgx_plan_root(step->in_value[i], NULL)->first];
+    seen[step->in_count] = writes[mgx_plan_root(step->out_value, NULL)->first]++;
 }
 
-// Does every step find what it found in the given order: its operands written as often?
-__attribute__((unused)) static bool reads_the_same(struct graph *g, const int *order)
+// Does every step find what it found in the given order: the slices of its operands written, of which
+// there may be more than it reads, and as many of its result's?
+__attribute__((unused)) static bool reads_enough(struct graph *g, const int *order)
 {
+    const struct mgx_plan_step *steps = g->plan->steps;
     int *writes = MGX_NEW_ARRAY(&g->arena, int, g->roots + 1);
-    uint64_t *seen = MGX_NEW_ARRAY(&g->arena, uint64_t, g->steps + 1);
-    bool same = true;
+    int **seen = MGX_NEW_ARRAY(&g->arena, int *, g->steps + 1), *now = NULL;
+    bool enough = true;
     for (int s = 0; s < g->steps && writes && seen; s++)
-        seen[s] = count_writes(&g->plan->steps[s], writes);
-    if (writes)
-        memset(writes, 0, (size_t)g->roots * sizeof *writes);
-    for (int i = 0; i < g->steps && writes && seen; i++)
-        same = same && seen[order[i]] == count_writes(&g->plan->steps[order[i]], writes);
-    return same;
+        if ((seen[s] = MGX_NEW_ARRAY(&g->arena, int, steps[s].in_count + 1)))
+            count_writes(&steps[s], writes, seen[s]);
+    if (g->arena.failed)
+        return true;
+    memset(writes, 0, (size_t)g->roots * sizeof *writes);
+    for (int i = 0; i < g->steps; i++) {
+        const struct mgx_plan_step *step = &steps[order[i]];
+        const int *before = seen[order[i]];
+        if (!(now = MGX_NEW_ARRAY(&g->arena, int, step->in_count + 1)))
+            return true;
+        count_writes(step, writes, now);
+        for (int k = 0; k < step->in_count; k++)
+            enough = enough && now[k] >= before[k];
+        enough = enough && now[step->in_count] == before[step->in_count];
+    }
+    return enough;
 }
 
 static bool take_order(struct mgx_build *b, const int *order)
@@ -402,7 +412,7 @@ static bool schedule(struct mgx_build *b, struct graph *g)
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         if (!orders[i](g, order))
             continue;
-        assert(is_order(g, order, place) && reads_the_same(g, order));
+        assert(is_order(g, order, place) && reads_enough(g, order));
         if (!peak_of(g, order, &peak) || peak >= least)
             continue;
         least = peak;

@@ -81,5 +81,28 @@ CASE(results_do_not_depend_on_the_order)
     mgx_program_destroy(oracle);
 }
 
+// The first product is read as a slice of the concat too, maybe behind the second one's slice.
+static const char SLICES[] = PARAMS DOT("0", "a", "b") DOT("1", "@0", "d")
+    DOT("2", "c", "d") "@3 = concat[axis=0](@0,@2)\n" SUM("4", "3")
+        SUM("5", "1") "@6 = concat[axis=0](@4,@5,@5)\n@7 = @return(@6)\n";
+
+CASE(a_slice_is_read_behind_the_writer_of_another)
+{
+    static float data[4 * SIDE * SIDE], ours[SIDE * 4], ref[SIDE * 4];
+    for (int i = 0; i < 4 * SIDE * SIDE; i++)
+        data[i] = (float)(i * 53 % 9 - 4) / 4.0f;
+    struct mgx_program *oracle = program_compile(SLICES, "ref", 1);
+    CHECK(run(oracle, data, ref));
+    for (int round = 0; round < 3; round++) {
+        struct mgx_program *p = program_compile(SLICES, "cpu", 1);
+        CHECK(run(p, data, ours));
+        for (int i = 0; i < SIDE * 4; i++)
+            CHECK(ours[i] == ref[i]);
+        mgx_program_destroy(p);
+    }
+    mgx_program_destroy(oracle);
+}
+
 TEST_MAIN(ROW(layers_become_branches) ROW(a_good_order_stays)
-              ROW(results_do_not_depend_on_the_order))
+              ROW(results_do_not_depend_on_the_order)
+                  ROW(a_slice_is_read_behind_the_writer_of_another))
