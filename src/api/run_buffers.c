@@ -175,6 +175,17 @@ static migraphx_status run_buffers(migraphx_arguments_t *out, migraphx_program_t
     return mgx_api_leave(status, &diag);
 }
 
+// Its arrays for a few values stay as they are: they are filled as far as they are used.
+static void prepare(struct room *room, migraphx_place_callback_t place, void *data,
+                    void *const *stream)
+{
+    room->on_heap = NULL;
+    room->placing.place = place;
+    room->placing.data = data;
+    room->tell = NULL;
+    room->stream = stream;
+}
+
 #define NEED_PARAMS(program, params, size)                                                         \
     do {                                                                                           \
         API_NEED(program);                                                                         \
@@ -190,11 +201,7 @@ migraphx_status migraphx_program_run_buffers(migraphx_arguments_t *out, migraphx
 {
     NEED_PARAMS(program, params, params_size);
     struct room room;
-    room.on_heap = NULL;
-    room.placing.place = place;
-    room.placing.data = data;
-    room.tell = NULL;
-    room.stream = NULL;
+    prepare(&room, place, data, NULL);
     return run_buffers(out, program, params, params_size, &room);
 }
 
@@ -205,11 +212,7 @@ migraphx_program_run_buffers_async(migraphx_arguments_t *out, migraphx_program_t
 {
     NEED_PARAMS(program, params, params_size);
     struct room room;
-    room.on_heap = NULL;
-    room.placing.place = place;
-    room.placing.data = data;
-    room.tell = NULL;
-    room.stream = &stream;
+    prepare(&room, place, data, &stream);
     return run_buffers(out, program, params, params_size, &room);
 }
 
@@ -222,11 +225,8 @@ migraphx_program_run_buffers_spans(migraphx_arguments_t *out, migraphx_program_t
     NEED_PARAMS(program, params, params_size);
     API_NEED(callback);
     struct room room;
-    room.on_heap = NULL;
-    room.placing.place = place;
-    room.placing.data = data;
+    prepare(&room, place, data, NULL);
     room.tell = callback;
     room.tell_data = callback_data;
-    room.stream = NULL;
     return run_buffers(out, program, params, params_size, &room);
 }
