@@ -6,11 +6,10 @@
 // taken and checked; and those that would change results or memory in a way that is not there,
 // which are refused unless they are off. Nothing is ignored in silence: an unknown name is an error.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "plugin.h"
+#include "words.h"
 
 struct row {
     const char *name;
@@ -64,27 +63,13 @@ static const struct row *find_row(const char *name)
     return NULL;
 }
 
-static bool read_flag(const char *text, bool *out)
+// The host's word for no limit is the largest number.
+static bool read_limit(const char *text, size_t *out)
 {
-    static const char *const yes[] = {"1", "true"}, *const no[] = {"0", "false", ""};
-    for (size_t i = 0; i < 2; i++)
-        if (strcasecmp(text, yes[i]) == 0)
-            return *out = true;
-    *out = false;
-    for (size_t i = 0; i < 3; i++)
-        if (strcasecmp(text, no[i]) == 0)
-            return true;
-    return false;
-}
-
-static bool read_size(const char *text, size_t *out)
-{
-    char *end;
-    if (*text < '0' || *text > '9')
+    if (!words_size(text, out))
         return false;
-    const unsigned long long value = strtoull(text, &end, 10);
-    *out = (size_t)value == SIZE_MAX ? 0 : (size_t)value; // the host's word for no limit
-    return !*end;
+    *out = *out == SIZE_MAX ? 0 : *out;
+    return true;
 }
 
 static OrtStatus *bad(const struct host *h, const char *key, const char *value, const char *want)
@@ -100,16 +85,16 @@ static OrtStatus *set(struct options *o, const struct host *h, const struct row 
     bool on = false;
     switch (row->kind) {
     case FLAG:
-        return read_flag(value, (bool *)(void *)to) ? NULL : bad(h, key, value, "not 0 or 1");
+        return words_flag(value, (bool *)(void *)to) ? NULL : bad(h, key, value, "not 0 or 1");
     case SIZE:
-        return read_size(value, (size_t *)(void *)to) ? NULL : bad(h, key, value, "not a size");
+        return read_limit(value, (size_t *)(void *)to) ? NULL : bad(h, key, value, "not a size");
     case TEXT:
         if (strlen(value) >= row->room)
             return bad(h, key, value, "which is too long");
         strcpy(to, value);
         return NULL;
     case OFF:
-        return read_flag(value, &on) && !on ? NULL : bad(h, key, value, row->why);
+        return words_flag(value, &on) && !on ? NULL : bad(h, key, value, row->why);
     default:
         return NULL;
     }
@@ -131,9 +116,9 @@ static OrtStatus *read_context(struct options *o, const struct host *h, const ch
                                const char *value)
 {
     if (strcmp(key, "ep.context_enable") == 0)
-        return read_flag(value, &o->context) ? NULL : bad(h, key, value, "not 0 or 1");
+        return words_flag(value, &o->context) ? NULL : bad(h, key, value, "not 0 or 1");
     if (strcmp(key, "ep.context_embed_mode") == 0)
-        return read_flag(value, &o->context_inside) ? NULL : bad(h, key, value, "not 0 or 1");
+        return words_flag(value, &o->context_inside) ? NULL : bad(h, key, value, "not 0 or 1");
     if (strcmp(key, "ep.context_file_path") != 0)
         return NULL;
     if (strlen(value) >= sizeof o->context_path)

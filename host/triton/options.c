@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "backend.h"
+#include "words.h"
 
 struct row {
     const char *name;
@@ -59,26 +60,6 @@ void options_names(char *out, size_t room)
         at += (size_t)snprintf(out + at, room - at, "%s%s", i ? ", " : "", rows[i].name);
 }
 
-static bool read_flag(const char *text, bool *out)
-{
-    static const char *const words[] = {"0", "false", "off", "1", "true", "on"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcasecmp(text, words[i]) == 0) {
-            *out = i >= 3;
-            return true;
-        }
-    return false;
-}
-
-static bool read_size(const char *text, size_t *out)
-{
-    char *end;
-    if (*text < '0' || *text > '9')
-        return false;
-    *out = strtoull(text, &end, 10);
-    return !*end;
-}
-
 static TritonError *set(struct options *o, const struct row *row, const char *value)
 {
     char *to = (char *)o + row->at;
@@ -86,10 +67,10 @@ static TritonError *set(struct options *o, const struct row *row, const char *va
     bool good = false;
     switch (row->kind) {
     case FLAG:
-        good = read_flag(value, (bool *)(void *)to);
+        good = words_flag(value, (bool *)(void *)to);
         break;
     case SIZE:
-        good = read_size(value, (size_t *)(void *)to);
+        good = words_size(value, (size_t *)(void *)to);
         want = "a number";
         break;
     case TEXT:
