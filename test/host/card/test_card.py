@@ -5,6 +5,7 @@ MGX_TEST_DEVICE names the card's driver, OpenCL by default. Every session forbid
 unless it says so; results are compared with the host's own processor or with numpy.
 """
 import os
+import sys
 import threading
 
 os.environ["MIGRAPHX_GPU_DEVICE"] = os.environ.get("MGX_TEST_DEVICE", "opencl")
@@ -12,13 +13,14 @@ os.environ["MIGRAPHX_GPU_DEVICE"] = os.environ.get("MGX_TEST_DEVICE", "opencl")
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import pytest  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx import TensorProto, helper  # noqa: E402
 
 ort = pytest.importorskip("onnxruntime")
 
-LIBRARY = os.environ["MGX_ORT_LIBRARY"]
-OWN, MIGRAPHX, AMD = "MgxExecutionProvider", "MIGraphXExecutionProvider", "AMDGPUExecutionProvider"
-F, I, B, S = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import provider  # noqa: E402
+from provider import AMD, LIBRARY, MIGRAPHX, OWN, B, F, I, S, expect, model_of, placed  # noqa: E402
+
 rng = np.random.default_rng(7)
 ort.register_execution_provider_library("mgx", LIBRARY)
 
@@ -31,48 +33,15 @@ def device(name=OWN, kind="GPU"):
 pytestmark = pytest.mark.skipif(not device(), reason="there is no card, and no OpenCL")
 
 
-def session(model, options=(), name=OWN, fallback=False, devices=None, **entries):
-    o = ort.SessionOptions()
-    o.log_severity_level = 4
-    o.intra_op_num_threads = 1
-    o.add_provider_for_devices(devices or device(name), dict(options))
-    o.add_session_config_entry("session.disable_cpu_ep_fallback", str(int(not fallback)))
-    o.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    for key, value in entries.items():
-        o.add_session_config_entry(key, value)
-    return ort.InferenceSession(model if isinstance(model, str) else model.SerializeToString(), o)
-
-
-def placed(s):
-    where = {}
-    for part in s.get_provider_graph_assignment_info():
-        where.setdefault(part.ep_name, []).extend(n.op_type for n in part.get_nodes())
-    return where
-
-
-def model_of(nodes, inputs, outputs, weights=(), opset=17, domains=()):
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "g", [value(*i) for i in inputs], [value(*o) for o in outputs],
-                              [numpy_helper.from_array(np.asarray(a), n) for n, a in dict(weights).items()])
-    opsets = [helper.make_opsetid("", opset), *[helper.make_opsetid(d, 1) for d in domains]]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
-
-
-def expect(model, feed):
-    return ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
+def session(model, options=(), name=OWN, devices=None, **how):
+    return provider.session(model, devices or device(name), options, **how)
 
 
 def check(model, feed, **how):
     s = session(model, **how)
     if not how.get("fallback"):
         assert set(placed(s)) == {how.get("name", OWN)}
-    for _ in range(3):
-        for g, w in zip(s.run(None, feed), expect(model, feed)):
-            assert g.dtype == w.dtype and g.shape == w.shape
-            if w.dtype == object:
-                assert (g == w).all()
-            else:
-                np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
+    provider.compare(s, feed, expect(model, feed), 1e-4, 1e-5)
     return s
 
 
@@ -276,7 +245,7 @@ def decoder():
                "sin": np.sin(angles).astype(np.float32)}
     inputs = [("x", F, [1, "S", hidden]), *caches, ("lens", TensorProto.INT32, [1]), ("total", TensorProto.INT32, [])]
     outputs = [("y", F, [1, "S", hidden]), ("present_k", F, caches[0][2]), ("present_v", F, caches[1][2])]
-    return model_of(nodes, inputs, outputs, weights, domains=["com.microsoft"]), hidden, caches[0][2]
+    return model_of(nodes, inputs, outputs, weights, domains={"com.microsoft": 1}), hidden, caches[0][2]
 
 
 def test_caches_are_written_in_place():

@@ -14,13 +14,14 @@ import threading
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 ort = pytest.importorskip("onnxruntime")
 
-LIBRARY = os.environ["MGX_ORT_LIBRARY"]
-OWN, MIGRAPHX = "MgxExecutionProvider", "MIGraphXExecutionProvider"
-F, I, B, S = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import provider  # noqa: E402
+from provider import LIBRARY, MIGRAPHX, OWN, B, F, I, S, expect, model_of, placed  # noqa: E402
+
 rng = np.random.default_rng(5)
 
 
@@ -38,49 +39,15 @@ def device(name=OWN):
     return [d for d in ort.get_ep_devices() if d.ep_name == name]
 
 
-def session(model, options=(), name=OWN, fallback=False, optimise=True, **entries):
-    o = ort.SessionOptions()
-    o.log_severity_level = 4
-    o.intra_op_num_threads = 1
-    if not optimise:
-        o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    o.add_provider_for_devices(device(name), dict(options))
-    o.add_session_config_entry("session.disable_cpu_ep_fallback", str(int(not fallback)))
-    o.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    for key, value in entries.items():
-        o.add_session_config_entry(key, value)
-    return ort.InferenceSession(model if isinstance(model, str) else model.SerializeToString(), o)
-
-
-def placed(s):
-    """Names of operators by the provider that has them."""
-    where = {}
-    for part in s.get_provider_graph_assignment_info():
-        where.setdefault(part.ep_name, []).extend(n.op_type for n in part.get_nodes())
-    return where
-
-
-def model_of(nodes, inputs, outputs, weights=(), opset=17, domains=()):
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "g", [value(*i) for i in inputs], [value(*o) for o in outputs],
-                              [numpy_helper.from_array(np.asarray(a), n) for n, a in dict(weights).items()])
-    opsets = [helper.make_opsetid("", opset), *[helper.make_opsetid(d, 3) for d in domains]]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+def session(model, options=(), name=OWN, **how):
+    return provider.session(model, device(name), options, **how)
 
 
 def check(model, feed, options=(), tolerance=1e-5, **how):
     """All on the provider, and equal to the host's own processor."""
     s = session(model, options, **how)
     assert set(placed(s)) == {how.get("name", OWN)}
-    data = model if isinstance(model, str) else model.SerializeToString()
-    want = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feed)
-    for _ in range(3):
-        for g, w in zip(s.run(None, feed), want):
-            assert g.dtype == w.dtype and g.shape == w.shape
-            if w.dtype == object:
-                assert (g == w).all()
-            else:
-                np.testing.assert_allclose(g, w, rtol=tolerance, atol=tolerance)
+    provider.compare(s, feed, expect(model, feed), tolerance, tolerance)
     return s
 
 
@@ -175,7 +142,7 @@ def test_strings():
                               values_strings=["one", "two"], default_string="?"),
              helper.make_node("LabelEncoder", ["z"], ["n"], domain="ai.onnx.ml", keys_strings=["one", "naïve", ""],
                               values_int64s=[1, 2, 3], default_int64=-1)]
-    m = model_of(nodes, [("x", I, ["n"]), ("z", S, ["m"])], [("y", S, ["n"]), ("n", I, ["m"])], domains=["ai.onnx.ml"])
+    m = model_of(nodes, [("x", I, ["n"]), ("z", S, ["m"])], [("y", S, ["n"]), ("n", I, ["m"])], domains={"ai.onnx.ml": 3})
     check(m, {"x": np.array([2, 1, 7]), "z": np.array(["naïve", "", "one", "x"], dtype=object)})
 
 
