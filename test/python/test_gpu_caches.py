@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A decoder's caches in a card's memory, past and present the same: a prompt, pieces and tokens beside ONNX Runtime, step by step."""
-from card import needs_card  # first: it says which card
+from card import needs_card, some  # first: it says which card
 import os
 import re
 
@@ -101,7 +101,7 @@ class Card:
                 np.testing.assert_allclose(mine[b, :, :count], self.theirs[f"past_{n}"][b, :, :count], rtol=0, atol=limit)
 
 
-@pytest.mark.parametrize("kind, apart", [*((k, False) for k in KINDS), ("turned", True)])
+@pytest.mark.parametrize("kind, apart", [*((k, False) for k in some(KINDS)), ("turned", True)])
 def test_a_prompt_then_tokens(kind, apart):
     c = Card(1, 40, apart=apart, packed=kind in ("turned", "capped"), **KINDS[kind])
     for tokens in (7, 1, 1, 1):

@@ -109,7 +109,7 @@ def test_numbers(case):
     assert error < LIMIT[kind], f"{kind} {rows} x {depth} x {columns}, {bits} bits, blocks of {block}, zeros {zeros}: relative error {error:.2e}"
 
 
-# On Hopper's cards these wait in shared memory.
+# Many units of a block, whose sums do not fit at once.
 @pytest.mark.parametrize("rows, zeros, block", [(1, None, 32), (3, "packed", 128), (16, None, 64)])
 def test_long_units(rows, zeros, block):
     rng = np.random.default_rng([SEED, 7, rows])
