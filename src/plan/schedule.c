@@ -343,8 +343,8 @@ __attribute__((unused)) static bool is_order(const struct graph *g, const int *o
     return true;
 }
 
-// How often the root of each operand of a step was written before it, and that of its result, which it
-// writes once more. `writes` is by root, and goes on.
+// How often the root of each operand of a step was written before it, and that of its result,
+// which it writes once more. `writes` is by root, and goes on.
 static void count_writes(const struct mgx_plan_step *step, int *writes, int *seen)
 {
     for (int i = 0; i < step->in_count; i++)
@@ -352,8 +352,8 @@ static void count_writes(const struct mgx_plan_step *step, int *writes, int *see
     seen[step->in_count] = writes[mgx_plan_root(step->out_value, NULL)->first]++;
 }
 
-// Does every step find what it found in the given order: the slices of its operands written, of which
-// there may be more than it reads, and as many of its result's?
+// Does every step find what it found in the given order: the slices of its operands written, of
+// which there may be more than it reads, and as many of its result's?
 __attribute__((unused)) static bool reads_enough(struct graph *g, const int *order)
 {
     const struct mgx_plan_step *steps = g->plan->steps;
