@@ -12,7 +12,7 @@ import pytest
 from quantized_models import MODELS, check
 
 pytestmark = card.needs_card
-CASES = int(os.environ.get("MGX_CASES", "4"))
+CASES = int(os.environ.get("MGX_CASES", "2"))
 SEED = int(os.environ.get("MGX_SEED", "1"))
 
 
