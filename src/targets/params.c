@@ -2,6 +2,7 @@
 // Parameters of runs; see params.h.
 #include "targets/params.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,16 +289,15 @@ const struct mgx_named_tensor *mgx_params_list(const struct mgx_params_room *roo
     return room->tensors;
 }
 
-enum mgx_status mgx_params_pack(struct mgx_params_room *room, struct mgx_diag *diag)
+enum mgx_status mgx_params_pack(struct mgx_params_room *room, int param, struct mgx_diag *diag)
 {
-    for (int i = 0; i < room->count; i++) {
-        struct mgx_tensor *t = &room->tensors[i].tensor, packed;
-        if (!t->storage || !t->storage->grows)
-            continue;
-        TRY(mgx_tensor_pack(&packed, t, diag));
-        mgx_tensor_release(t);
-        *t = packed;
-    }
+    struct mgx_tensor *t = &room->tensors[param].tensor, packed;
+    assert(param >= 0 && param < room->count);
+    if (!t->storage || !t->storage->grows)
+        return MGX_OK;
+    TRY(mgx_tensor_pack(&packed, t, diag));
+    mgx_tensor_release(t);
+    *t = packed;
     return MGX_OK;
 }
 

@@ -22,6 +22,7 @@ void mgx_params_destroy(struct mgx_params *params); // NULL is allowed
 enum mgx_status mgx_params_take(struct mgx_params *params, const struct mgx_run *run,
                                 struct mgx_params_room **out, struct mgx_diag *diag) MGX_NODISCARD;
 const struct mgx_named_tensor *mgx_params_list(const struct mgx_params_room *room, int *count);
-// Those that came with room to grow become row-major, as a plan for one size reads them.
-enum mgx_status mgx_params_pack(struct mgx_params_room *room, struct mgx_diag *diag) MGX_NODISCARD;
+// One that came with room to grow becomes row-major, as who knows its size reads it.
+enum mgx_status mgx_params_pack(struct mgx_params_room *room, int param,
+                                struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_params_give(struct mgx_params *params, struct mgx_params_room *room);

@@ -491,9 +491,12 @@ void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held, bool own, double
     destroy_rows(gone);
 }
 
-bool mgx_sizes_are_open(const struct mgx_sizes *s)
+bool mgx_sizes_fix_input(const struct mgx_sizes *s, const struct mgx_size *held, int param)
 {
-    return s->leaves_open;
+    for (int i = 0; i < s->len_count; i++)
+        if (s->axes[i].param == param && held->lens[i] == MGX_LENGTH_OPEN)
+            return false;
+    return true;
 }
 
 const struct mgx_program *mgx_sizes_last(const struct mgx_sizes *s)

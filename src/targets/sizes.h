@@ -42,8 +42,8 @@ void mgx_sizes_destroy(struct mgx_sizes *sizes); // NULL is allowed; waits for w
 const struct mgx_program *mgx_sizes_take(struct mgx_sizes *sizes,
                                          const struct mgx_named_tensor *params,
                                          struct mgx_size **held);
-// Do such plans leave lengths open? Those take parameters as they come.
-bool mgx_sizes_are_open(const struct mgx_sizes *sizes);
+// Does the plan of what is held have a parameter of one size? Others it takes as they come.
+bool mgx_sizes_fix_input(const struct mgx_sizes *sizes, const struct mgx_size *held, int param);
 void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held, bool own, double seconds);
 
 // The plan that the last run of all took, for a caller without others at work; NULL: it took none.

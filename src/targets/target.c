@@ -216,6 +216,18 @@ static enum mgx_status run_within(const struct mgx_program *p, struct mgx_run *r
     return status;
 }
 
+static enum mgx_status pack_inputs(const struct mgx_sizes *sizes, const struct mgx_size *held,
+                                   struct mgx_params_room *room, struct mgx_diag *diag)
+{
+    int count;
+    const struct mgx_named_tensor *list = mgx_params_list(room, &count);
+    for (int i = 0; i < count; i++)
+        if (list[i].tensor.storage && list[i].tensor.storage->grows &&
+            mgx_sizes_fix_input(sizes, held, i))
+            TRY(mgx_params_pack(room, i, diag));
+    return MGX_OK;
+}
+
 // On a plan for just these sizes where there is one; who traces wants to see the instructions he
 // knows.
 static enum mgx_status run_sized(const struct mgx_program *p, struct mgx_run *run,
@@ -225,8 +237,7 @@ static enum mgx_status run_sized(const struct mgx_program *p, struct mgx_run *ru
     struct mgx_size *held = NULL;
     const struct mgx_program *own = sizes ? mgx_sizes_take(sizes, run->params, &held) : NULL;
     const double start = held ? mgx_clock_seconds() : 0;
-    enum mgx_status status =
-        own && !mgx_sizes_are_open(sizes) ? mgx_params_pack(room, diag) : MGX_OK;
+    enum mgx_status status = own ? pack_inputs(sizes, held, room, diag) : MGX_OK;
     if (status == MGX_OK)
         status = run_within(own ? own : p, run, diag);
     if (held)

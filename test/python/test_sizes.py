@@ -387,3 +387,29 @@ def test_a_plan_in_haste_is_made_anew_when_its_size_keeps_coming():
             break
     now = counts(p)
     assert now["plans"] == 3 and now["made"] == 3 + hasty and "in haste" not in p.explain()
+
+
+def test_a_plan_reads_a_state_that_it_does_not_know_to_grow():
+    """One state is seen to grow and stays open in plans; another grows behind an operator, so plans fix its length: it comes with room
+    between its heads all the same."""
+    n = helper.make_node
+    nodes = [n("Concat", ["a", "x"], ["a_"], axis=2), n("Mul", ["b", "one"], ["c"]), n("Concat", ["c", "x"], ["b_"], axis=2),
+             n("ReduceSum", ["b_", "axes"], ["s"]), n("Add", ["s", "a_"], ["y"])]
+    shape = ["B", 4, "P", 16]
+    data = model(nodes, [("x", FLOAT, ["B", 4, "T", 16]), ("a", FLOAT, shape), ("b", FLOAT, shape)], [(k, FLOAT, None) for k in ("y", "a_", "b_")],
+                 ints(axes=[2]) + [numpy_helper.from_array(np.float32(1), "one")])
+    p = migraphx.parse_onnx_buffer(data, dynamic_dims=True)
+    p.compile("cpu", threads=1)
+    rng, states = np.random.default_rng(8), []
+    a = b = rng.standard_normal((1, 4, 40, 16)).astype(np.float32)
+    ours = [migraphx.argument(a)] * 2
+    for _ in range(6):  # by two tokens, so that no length is left open
+        x = rng.standard_normal((1, 4, 2, 16)).astype(np.float32)
+        states.append((x, a, ours))
+        ours = p.run({"x": x, "a": ours[0], "b": ours[1]})[1:]
+        a = np.concatenate([a, x], 2)
+    for _ in range(3):
+        for x, a, ours in states:
+            y = np.concatenate([a, x], 2)
+            same([p.run({"x": x, "a": ours[0], "b": ours[1]})[0]], [y.sum(2, keepdims=True) + y])
+    assert counts(p)["plans"] == 6
