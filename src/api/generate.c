@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "generate/config.h"
 #include "generate/generator.h"
+#include "generate/hold.h"
 #include "generate/last.h"
 #include "generate/plans.h"
 
@@ -296,7 +297,7 @@ static enum mgx_status read_ends(struct mgx_generator_model *m,
 }
 
 // Tokens come from the host and scores go there, whatever the options say of it.
-static enum mgx_status compile_model(struct mgx_generator_model *m,
+static enum mgx_status compile_model(struct mgx_program *p,
                                      const struct migraphx_generator_options *o,
                                      struct mgx_diag *diag)
 {
@@ -306,9 +307,60 @@ static enum mgx_status compile_model(struct mgx_generator_model *m,
     if (!own && migraphx_compile_options_create(&own) != migraphx_status_success)
         return mgx_fail_memory(diag);
     (void)migraphx_compile_options_set_offload_copy(own, true);
-    const enum mgx_status status = mgx_api_compile(m->program, target, own, diag);
+    const enum mgx_status status = mgx_api_compile(p, target, own, diag);
     migraphx_compile_options_destroy(own);
     return status;
+}
+
+// Plans for a program whose growing caches have become caches with room; NULL where it looks at
+// more than the mask.
+static enum mgx_status plans_of_held(struct mgx_generator_model *m, struct mgx_program *held,
+                                     const struct migraphx_generator_options *o,
+                                     struct mgx_plans **plans, struct mgx_diag *diag)
+{
+    bool good = false;
+    TRY(compile_model(held, o, diag));
+    TRY(mgx_plans_create(plans, held, &m->roles, diag));
+    const struct mgx_states_source source = {held, &m->roles, *plans, m->context,
+                                             m->few_scores ? MGX_GENERATOR_SCORES : 0};
+    const enum mgx_status status = *plans ? mgx_hold_check(&good, &source, diag) : MGX_OK;
+    if (good)
+        return MGX_OK;
+    mgx_plans_destroy(*plans);
+    *plans = NULL;
+    return status;
+}
+
+// Of caches that grow: with room, in the card's memory, if the model allows it. A model that fails
+// so is as it was.
+static enum mgx_status hold_caches(struct mgx_generator_model *m, struct mgx_role_names names,
+                                   const struct migraphx_generator_options *o,
+                                   struct mgx_diag *diag)
+{
+    const struct mgx_roles before = m->roles;
+    struct mgx_program *held = NULL;
+    struct mgx_diag own;
+    bool done = false;
+    mgx_diag_clear(&own);
+    if (!before.has_kind[MGX_CARRIED_GROWING] || !o || !o->target || !o->target->memory)
+        return MGX_OK;
+    enum mgx_status status = mgx_program_clone(&held, m->program, &own);
+    if (status == MGX_OK)
+        status = mgx_hold_caches(held, &before, &done, &own);
+    names.lengths = MGX_HELD_ENDS;
+    if (status == MGX_OK && done)
+        status = mgx_roles_find(&m->roles, held, &names, &m->arena, &own);
+    m->roles.words = before.words;
+    mgx_hold_roles(&m->roles, m->context);
+    if (status == MGX_OK && done)
+        status = plans_of_held(m, held, o, &m->plans, &own);
+    struct mgx_program *dropped = m->plans ? m->program : held;
+    if (m->plans)
+        m->program = held;
+    else
+        m->roles = before;
+    mgx_program_destroy(dropped);
+    return mgx_status_is_final(status) ? mgx_fail(diag, status, "%s", own.text) : MGX_OK;
 }
 
 // The program becomes the model's, also on failure.
@@ -329,7 +381,10 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
     TRY(read_ends(m, o, config, diag));
     TRY(mgx_keep_last_scores(m->program, m->roles.logits, MGX_GENERATOR_SCORES, &m->few_scores,
                              diag));
-    TRY(compile_model(m, o, diag));
+    TRY(hold_caches(m, names, o, diag));
+    if (m->plans)
+        return MGX_OK;
+    TRY(compile_model(m->program, o, diag));
     return mgx_plans_create(&m->plans, m->program, &m->roles, diag);
 }
 

@@ -9,8 +9,6 @@
 
 #include "generate/roles.h"
 
-enum { MGX_FIRST_ROOM = 128 }; // tokens that a cache with room begins with
-
 struct mgx_bundle {
     int holders;
     int64_t rows, room;

@@ -16,9 +16,12 @@ static int64_t token_at(const struct mgx_feed *f, int64_t i, int64_t j)
     return track >= 0 && j < f->given ? f->run->tokens[track * f->run->each + f->from + j] : 0;
 }
 
+// Of held caches the new tokens stand behind all rows; those that fill up are hidden there.
 static int64_t is_token(const struct mgx_feed *f, int64_t i, int64_t j)
 {
-    return j < mgx_feed_length(f, i) + f->each;
+    if (f->roles->held && j >= f->columns)
+        return j - f->columns < f->given;
+    return j < mgx_feed_length(f, i) + (f->roles->held ? 0 : f->each);
 }
 
 static int64_t position_at(const struct mgx_feed *f, int64_t i, int64_t j)
@@ -29,7 +32,7 @@ static int64_t position_at(const struct mgx_feed *f, int64_t i, int64_t j)
 static int64_t last_of(const struct mgx_feed *f, int64_t i, int64_t j)
 {
     (void)j;
-    return mgx_feed_length(f, i) + f->each - 1;
+    return mgx_feed_length(f, i) + f->each - !f->roles->held;
 }
 
 static int64_t total_of(const struct mgx_feed *f, int64_t i, int64_t j)
@@ -50,7 +53,7 @@ int mgx_feed_inputs(const struct mgx_feed *f, struct mgx_feed_input list[MGX_FEE
     const int64_t rows = f->rows->count;
     const struct mgx_feed_input all[MGX_FEED_MOST] = {
         {&r->tokens, rows, f->each, token_at, {0}},
-        {&r->mask, rows, f->columns, is_token, {0}},
+        {&r->mask, rows, f->columns + (r->held ? f->each : 0), is_token, {0}},
         {&r->positions, rows, f->each, position_at, {0}},
         {&r->lengths, rows, 1, last_of, {0}},
         {&r->total, 1, 1, total_of, {0}},

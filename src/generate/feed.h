@@ -5,6 +5,8 @@
 //     tokens      t t t 0        mask      1 for n + each of `columns`
 //     positions   n, n + 1, ...  lengths   n + each - 1
 //
+// Held caches (hold.h): the mask has the new tokens behind all rows, lengths are n + each.
+//
 // Rows that fill up stand behind the text: no token of it looks at them, and later ones take their
 // places. Their positions repeat the last token's, which every table of positions has.
 #pragma once

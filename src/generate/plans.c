@@ -223,7 +223,7 @@ static enum mgx_status probe(struct mgx_plans *s, bool *good, struct mgx_diag *d
     const struct mgx_fixed_plan *plan = NULL;
     struct mgx_diag own;
     mgx_diag_clear(&own);
-    const enum mgx_status status = mgx_plans_take(s, 1, 1, MGX_FIRST_ROOM, &plan, &own);
+    const enum mgx_status status = mgx_plans_take(s, 1, 1, s->roles->first_room, &plan, &own);
     *good = status == MGX_OK;
     if (status == MGX_UNSUPPORTED)
         return MGX_OK;

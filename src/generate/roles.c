@@ -9,6 +9,7 @@
 #include "op/op.h"
 
 enum { PAST = 3 }; // of cache_append
+enum { FIRST_ROOM = 128 };
 
 struct finder {
     const struct mgx_program *p;
@@ -335,7 +336,7 @@ enum mgx_status mgx_roles_find(struct mgx_roles *out, const struct mgx_program *
 {
     static const struct mgx_role_names none = {0};
     assert(!p->executable);
-    *out = (struct mgx_roles){.weights = weights_of(p)};
+    *out = (struct mgx_roles){.weights = weights_of(p), .first_room = FIRST_ROOM};
     struct finder f = {.p = p,
                        .main = mgx_program_main(p),
                        .names = names ? names : &none,

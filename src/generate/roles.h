@@ -16,6 +16,9 @@
 //     growing       a cache that a run makes longer by the tokens it takes (concat)
 //     fixed         of recurrent layers, convolutions, linear attention: the same lengths for ever
 //
+// Growing ones may be held (hold.h): the program has been rewritten, they have room, and the new
+// tokens stand behind it in the mask.
+//
 // Holds: names and shapes lie in the caller's arena. Cost: O(parameters x results).
 #pragma once
 
@@ -52,13 +55,15 @@ struct mgx_roles {
     struct mgx_role tokens, mask, positions, lengths, total, branch;
     struct mgx_carried *carried;
     int carried_count, result_count;
-    int logits;       // number of that result
-    int logits_rank;  // 2: of the last token alone
-    int64_t words;    // tokens that there are; 0: the model does not say
-    int64_t most;     // tokens that one run takes; 0: any
-    bool has_kind[3]; // by mgx_carried_kind
-    bool takes_many;  // texts in one run, each with a length of its own
-    size_t weights;   // bytes of literals
+    int logits;         // number of that result
+    int logits_rank;    // 2: of the last token alone
+    int64_t words;      // tokens that there are; 0: the model does not say
+    int64_t most;       // tokens that one run takes; 0: any
+    bool has_kind[3];   // by mgx_carried_kind
+    bool takes_many;    // texts in one run, each with a length of its own
+    bool held;          // caches that grew have room; `lengths` counts the new tokens too
+    int64_t first_room; // rows for tokens that a cache with room begins with
+    size_t weights;     // bytes of literals
 };
 
 // MGX_INVALID where an input has no role, or a state no result that goes on with it.

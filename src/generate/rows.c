@@ -142,7 +142,7 @@ static bool make_lists(struct mgx_rows *r, int64_t rows, int64_t tracks)
 
 static int64_t room_for(const struct search *s)
 {
-    int64_t room = MGX_FIRST_ROOM;
+    int64_t room = s->wanted.roles->first_room;
     for (int64_t i = 0; i < s->wanted.count; i++)
         if (s->wanted.places[i].bundle)
             room = mgx_max_i64(room, s->wanted.places[i].bundle->room);

@@ -4,6 +4,9 @@
     room       GroupQueryAttention over caches with room, lengths from the mask, as ONNX Runtime GenAI's builder writes it
     lengths    the same with seqlens_k and total_sequence_length as inputs
     growing    attention in plain operators, caches that grow by concat, mask and positions, as Optimum writes it
+    masked     the same, but a token is told from those behind it by the number of rows before it, as newer exporters write it
+    windowed   as masked, and a token sees the last eight rows alone
+    counted    as masked, and positions are no input: they are counted from the rows before
     fixed      a gated recurrent layer and a causal convolution, whose states keep their lengths
     mixed      a convolution's state beside a cache that grows
     single     one token at a time for one text: no axis but the cache's is open
@@ -16,7 +19,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-KINDS = ("room", "lengths", "growing", "fixed", "mixed", "single", "stepwise")
+KINDS = ("room", "lengths", "growing", "masked", "windowed", "counted", "fixed", "mixed", "single", "stepwise")
 FLOAT, INT64, INT32 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32
 value = helper.make_tensor_value_info
 
@@ -121,15 +124,26 @@ def gated(w, x):
     return w.node("MatMul", w.node("Mul", w.node("Mul", gate, w.node("Sigmoid", gate)), up), w.weights(2 * w.width, w.width))
 
 
-def mask_bias(w):
+def rows_before(w):
+    """{tokens, 1}: how many rows of the cache stand before each new token's own."""
+    first, count = (w.node("Gather", w.node("Shape", name), w.constant(np.int64(axis)))
+                    for name, axis in (("past_key_values.0.key", 2), ("input_ids", 1)))
+    places = w.node("Range", first, w.node("Add", first, count), w.constant(np.int64(1)))
+    return w.node("Unsqueeze", places, w.constant(np.array([1], np.int64)))
+
+
+def mask_bias(w, kind):
     """{batch, 1, tokens, total}: 0 where a token sees another, else a large negative number."""
     total = w.node("Gather", w.node("Shape", "attention_mask"), w.constant(np.int64(1)))
     places = w.node("Range", w.constant(np.int64(0)), total, w.constant(np.int64(1)))
-    sees = w.node("LessOrEqual", w.node("Unsqueeze", places, w.constant(np.array([0, 1], np.int64))),
-                  w.node("Unsqueeze", "position_ids", w.constant(np.array([2], np.int64))))
+    places = w.node("Unsqueeze", places, w.constant(np.array([0, 1], np.int64)))
+    by_position = kind in ("growing", "mixed")
+    last = w.node("Unsqueeze", "position_ids", w.constant(np.array([2], np.int64))) if by_position else rows_before(w)
+    both = w.node("LessOrEqual", places, last)
+    if kind == "windowed":
+        both = w.node("And", both, w.node("Greater", places, w.node("Sub", last, w.constant(np.int64(8)))))
     there = w.node("Cast", w.node("Unsqueeze", "attention_mask", w.constant(np.array([1], np.int64))), to=TensorProto.BOOL)
-    both = w.node("And", sees, there)
-    bias = w.node("Where", both, w.constant(np.float32(0)), w.constant(np.float32(-1e9)))
+    bias = w.node("Where", w.node("And", both, there), w.constant(np.float32(0)), w.constant(np.float32(-1e9)))
     return w.node("Unsqueeze", bias, w.constant(np.array([1], np.int64)))
 
 
@@ -146,9 +160,10 @@ def build(kind, layers=2, width=64, heads=4, shared=2, words=50, positions=512, 
     w = Writer(seed, width, heads, shared, words, positions)
     batch, tokens = (1, 1) if kind == "single" else ("batch", "tokens")
     w.inputs.append(value("input_ids", INT64, [batch, tokens]))
-    if kind in ("room", "growing", "mixed"):
+    grows = kind in ("growing", "masked", "windowed", "counted")
+    if kind in ("room", "mixed") or grows:
         w.inputs.append(value("attention_mask", INT64, ["batch", "total"]))
-    if kind in ("growing", "mixed"):
+    if kind == "mixed" or (grows and kind != "counted"):
         w.inputs.append(value("position_ids", INT64, ["batch", "tokens"]))
     if kind == "lengths":
         w.inputs += [value("seqlens_k", INT32, ["batch"]), value("total_sequence_length", INT32, [])]
@@ -158,9 +173,10 @@ def build(kind, layers=2, width=64, heads=4, shared=2, words=50, positions=512, 
         lengths, total = lengths_of(w)
     elif kind == "lengths":
         lengths, total = "seqlens_k", "total_sequence_length"
-    elif kind in ("growing", "mixed"):
-        bias = mask_bias(w)
-        x = w.node("Add", x, w.node("Gather", w.weights(positions, width, scale=1), "position_ids"))
+    elif kind == "mixed" or grows:
+        bias = mask_bias(w, kind)
+        where = w.node("Transpose", rows_before(w), perm=[1, 0]) if kind == "counted" else "position_ids"
+        x = w.node("Add", x, w.node("Gather", w.weights(positions, width, scale=1), where))
     elif kind == "single":
         bias = w.constant(np.zeros((1, 1, 1, 1), np.float32))
     if kind == "stepwise":
@@ -170,7 +186,7 @@ def build(kind, layers=2, width=64, heads=4, shared=2, words=50, positions=512, 
         y = w.normal(x)
         if kind in ("room", "lengths"):
             y = grouped(w, y, layer, lengths, total)
-        elif kind in ("growing", "single") or (kind == "mixed" and layer % 2):
+        elif grows or kind == "single" or (kind == "mixed" and layer % 2):
             y = concat(w, y, layer, bias)
         elif kind in ("fixed", "stepwise") and layer % 2:
             y = recurrent(w, y, layer)

@@ -155,3 +155,44 @@ def test_no_row_lies_behind_the_context(folder):
     both.next([text])
     with pytest.raises(RuntimeError, match="context is 20"):
         both.sides[0].next([text])
+
+
+# --- caches that grow ---
+
+def growing(path, kind, **sizes):
+    decoders.save(str(path), kind, layers=1, width=32, heads=2, context=120, **sizes)
+    return Both(str(path))
+
+
+ROWS = 2 * 32 * 4  # bytes of a token's keys and values
+
+
+def test_caches_that_grow_have_room_on_a_card(tmp_path):
+    """A token's place is told by its position and the mask: rows between a text and what is new are hidden."""
+    both = growing(tmp_path, "masked")
+    a, b = both.add(), both.add()
+    for size in (7, 1, 16, 35):
+        both.append(a, some(size, size))
+        both.check(a)
+    assert both.statistics()["state_bytes"] == ROWS * ROOM
+    both.append(b, some(4, 2))
+    for _ in range(4):
+        both.next([a, b])  # of different lengths, in one run
+    both.rewind(a, 20)
+    both.append(a, some(3, 3))
+    c = both.fork(a, 12)
+    both.next([c, a])
+    both.check(a, b, c)
+
+
+@pytest.mark.parametrize("kind", ["windowed", "counted", "growing"])
+def test_what_counts_rows_grows_as_before(tmp_path, kind):
+    """Windows, positions counted from the cache, and what hides rows by its position would see another text."""
+    both = growing(tmp_path, kind)
+    text = both.add()
+    both.append(text, some(12))
+    both.check(text)
+    for _ in range(3):
+        both.next([text])
+    both.check(text)
+    assert both.statistics()["state_bytes"] < ROWS * ROOM
