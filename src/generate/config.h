@@ -12,8 +12,8 @@
 // Cost: three small files are read; the model is not.
 #pragma once
 
-#include "generate/draw.h"
 #include "generate/roles.h"
+#include "op/reference/draw.h"
 
 struct mgx_generate_config {
     const char *model; // path of the model's file

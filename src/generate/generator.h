@@ -13,8 +13,8 @@
 // turns. Cost of the next token: one run for all texts that need one, and a choice for each.
 #pragma once
 
-#include "generate/draw.h"
 #include "generate/roles.h"
+#include "op/reference/draw.h"
 
 enum { MGX_GENERATOR_SCORES = 16 };
 

@@ -256,7 +256,8 @@ static enum mgx_status choose(struct mgx_texts *g, const struct mgx_text *t, int
                                .bias = t->bias,
                                .size = g->model->roles.words,
                                .text = t->v,
-                               .length = t->count + at};
+                               .length = t->count + at,
+                               .u = mgx_draw_at(t->sampling.seed, t->count + at)};
     return mgx_draw_token(&d, &g->room, token, diag);
 }
 

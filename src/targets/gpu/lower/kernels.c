@@ -43,6 +43,7 @@ const struct mgx_plan_kernel *const gpu_kernels[] = {&gpu_kernel_copy,
                                                      &gpu_kernel_rotary,
                                                      &gpu_kernel_cache_attention,
                                                      &gpu_kernel_inverse,
+                                                     &gpu_kernel_choose_token,
                                                      &gpu_kernel_absent,
                                                      &mgx_plan_reference,
                                                      NULL};

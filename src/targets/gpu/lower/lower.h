@@ -114,4 +114,5 @@ extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_k
     gpu_kernel_col2im, gpu_kernel_pool_indices, gpu_kernel_max_unpool, gpu_kernel_roialign,
     gpu_kernel_det, gpu_kernel_tfidf, gpu_kernel_trees, gpu_kernel_deform, gpu_kernel_nonzero,
     gpu_kernel_suppression, gpu_kernel_unique, gpu_kernel_vendor, gpu_kernel_cache_append,
-    gpu_kernel_cache_attention, gpu_kernel_rotary, gpu_kernel_few, gpu_kernel_inverse;
+    gpu_kernel_cache_attention, gpu_kernel_rotary, gpu_kernel_few, gpu_kernel_inverse,
+    gpu_kernel_choose_token;

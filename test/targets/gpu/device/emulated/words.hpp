@@ -52,6 +52,13 @@ template <class T> static inline T max(T x, T y) { return x < y ? y : x; }
 
 static inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+static inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+template <class T> static inline T atomicAdd(T *p, T x)
+{
+    const T old = *p;
+    *p = old + x;
+    return old;
+}
 static inline int atomicMax(int *p, int x)
 {
     const int old = *p;

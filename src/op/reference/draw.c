@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The steps of draw.h. Scores after bias and repetition lie in room->weights, and become the
 // weights there.
-#include "generate/draw.h"
+#include "op/reference/draw.h"
 
 #include <assert.h>
 #include <float.h>
@@ -207,7 +207,7 @@ static void cut_small(double *v, int64_t size, double least)
 // --- the draw ---
 
 // In [0, 1), from 53 bits.
-static double draw_at(uint64_t seed, int64_t position)
+double mgx_draw_at(uint64_t seed, int64_t position)
 {
     return (double)(mix(mix(seed) + (uint64_t)position) >> 11) * 0x1p-53;
 }
@@ -253,6 +253,6 @@ enum mgx_status mgx_draw_token(const struct mgx_draw *s, struct mgx_draw_room *r
         cut_tail(how, v, s->size, room->order);
     if (how->min_p > 0)
         cut_small(v, s->size, how->min_p);
-    *out = choose(v, s->size, draw_at(how->seed, s->length));
+    *out = choose(v, s->size, s->u);
     return MGX_OK;
 }

@@ -51,7 +51,10 @@ struct mgx_draw {
     int64_t size;
     const int64_t *text; // tokens so far; what lies outside the scores is passed over
     int64_t length;      // of it: the position of the token that is chosen
+    double u;            // of step 9: mgx_draw_at, in [0, 1)
 };
+// What a seed draws for a position.
+double mgx_draw_at(uint64_t seed, int64_t position);
 // MGX_INVALID where a score is no number, or no token may be chosen.
 enum mgx_status mgx_draw_token(const struct mgx_draw *s, struct mgx_draw_room *room, int64_t *out,
                                struct mgx_diag *diag) MGX_NODISCARD;
