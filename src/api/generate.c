@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "generate/choice.h"
 #include "generate/config.h"
 #include "generate/generator.h"
 #include "generate/hold.h"
@@ -312,55 +313,70 @@ static enum mgx_status compile_model(struct mgx_program *p,
     return status;
 }
 
-// Plans for a program whose growing caches have become caches with room; NULL where it looks at
-// more than the mask.
-static enum mgx_status plans_of_held(struct mgx_generator_model *m, struct mgx_program *held,
-                                     const struct migraphx_generator_options *o,
-                                     struct mgx_plans **plans, struct mgx_diag *diag)
+// Plans of the program, which is rewritten for a card; NULL where there are none, or where it looks
+// at more of its held caches than the mask.
+static enum mgx_status plans_of(struct mgx_generator_model *m, struct mgx_program *p,
+                                const struct migraphx_generator_options *o,
+                                struct mgx_plans **plans, struct mgx_diag *diag)
 {
-    bool good = false;
-    TRY(compile_model(held, o, diag));
-    TRY(mgx_plans_create(plans, held, &m->roles, diag));
-    const struct mgx_states_source source = {held, &m->roles, *plans, m->context,
+    bool good = !m->roles.held;
+    TRY(compile_model(p, o, diag));
+    TRY(mgx_plans_create(plans, p, &m->roles, diag));
+    const struct mgx_states_source source = {p, &m->roles, *plans, m->context,
                                              m->few_scores ? MGX_GENERATOR_SCORES : 0};
-    const enum mgx_status status = *plans ? mgx_hold_check(&good, &source, diag) : MGX_OK;
+    const enum mgx_status status = *plans && !good ? mgx_hold_check(&good, &source, diag) : MGX_OK;
     if (good)
-        return MGX_OK;
+        return status;
     mgx_plans_destroy(*plans);
     *plans = NULL;
     return status;
 }
 
-// Of caches that grow: with room, in the card's memory, if the model allows it. A model that fails
-// so is as it was.
-static enum mgx_status hold_caches(struct mgx_generator_model *m, struct mgx_role_names names,
-                                   const struct migraphx_generator_options *o,
-                                   struct mgx_diag *diag)
+// Caches that grow get room, and the last result is the next token.
+static enum mgx_status rewrite_for_card(struct mgx_generator_model *m, struct mgx_program *p,
+                                        struct mgx_role_names names, bool *done,
+                                        struct mgx_diag *diag)
+{
+    const int64_t words = m->roles.words;
+    *done = m->roles.has_kind[MGX_CARRIED_ROOM] && !m->roles.has_kind[MGX_CARRIED_GROWING] &&
+            !m->roles.has_kind[MGX_CARRIED_FIXED];
+    if (!*done) {
+        TRY(mgx_hold_caches(p, &m->roles, done, diag));
+        names.lengths = MGX_HELD_ENDS;
+        if (!*done)
+            return MGX_OK;
+        TRY(mgx_roles_find(&m->roles, p, &names, &m->arena, diag));
+        m->roles.words = words;
+        mgx_hold_roles(&m->roles, m->context);
+    }
+    return words <= MGX_CHOICE_WORDS ? mgx_choice_add(p, &m->roles, diag) : MGX_OK;
+}
+
+// A program of the card's own takes the model's place, if it can be made. A model that fails so is
+// as it was.
+static enum mgx_status plan_for_card(struct mgx_generator_model *m, struct mgx_role_names names,
+                                     const struct migraphx_generator_options *o,
+                                     struct mgx_diag *diag)
 {
     const struct mgx_roles before = m->roles;
-    struct mgx_program *held = NULL;
-    struct mgx_diag own;
+    struct mgx_program *own = NULL;
+    struct mgx_diag why;
     bool done = false;
-    mgx_diag_clear(&own);
-    if (!before.has_kind[MGX_CARRIED_GROWING] || !o || !o->target || !o->target->memory)
+    mgx_diag_clear(&why);
+    if (!o || !o->target || !o->target->memory)
         return MGX_OK;
-    enum mgx_status status = mgx_program_clone(&held, m->program, &own);
+    enum mgx_status status = mgx_program_clone(&own, m->program, &why);
     if (status == MGX_OK)
-        status = mgx_hold_caches(held, &before, &done, &own);
-    names.lengths = MGX_HELD_ENDS;
+        status = rewrite_for_card(m, own, names, &done, &why);
     if (status == MGX_OK && done)
-        status = mgx_roles_find(&m->roles, held, &names, &m->arena, &own);
-    m->roles.words = before.words;
-    mgx_hold_roles(&m->roles, m->context);
-    if (status == MGX_OK && done)
-        status = plans_of_held(m, held, o, &m->plans, &own);
-    struct mgx_program *dropped = m->plans ? m->program : held;
+        status = plans_of(m, own, o, &m->plans, &why);
+    struct mgx_program *dropped = m->plans ? m->program : own;
     if (m->plans)
-        m->program = held;
+        m->program = own;
     else
         m->roles = before;
     mgx_program_destroy(dropped);
-    return mgx_status_is_final(status) ? mgx_fail(diag, status, "%s", own.text) : MGX_OK;
+    return mgx_status_is_final(status) ? mgx_fail(diag, status, "%s", why.text) : MGX_OK;
 }
 
 // The program becomes the model's, also on failure.
@@ -381,7 +397,7 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
     TRY(read_ends(m, o, config, diag));
     TRY(mgx_keep_last_scores(m->program, m->roles.logits, MGX_GENERATOR_SCORES, &m->few_scores,
                              diag));
-    TRY(hold_caches(m, names, o, diag));
+    TRY(plan_for_card(m, names, o, diag));
     if (m->plans)
         return MGX_OK;
     TRY(compile_model(m->program, o, diag));

@@ -26,14 +26,16 @@ static void count_run(struct mgx_texts *g, const struct mgx_track_run *run, bool
 }
 
 // The tracks of these texts go on by `each` tokens; the scores behind the last `scores` are kept.
+// `chosen`, where it is not NULL, gets the token that follows each, or -1.
 static enum mgx_status run_texts(struct mgx_texts *g, struct mgx_text *const *texts, int64_t count,
-                                 int64_t each, int64_t scores, struct mgx_diag *diag)
+                                 int64_t each, int64_t scores, const struct mgx_choice *choices,
+                                 int64_t *chosen, struct mgx_diag *diag)
 {
     struct mgx_track **tracks = calloc((size_t)count, sizeof *tracks);
     float **logits = calloc((size_t)count, sizeof *logits);
     int64_t *tokens = calloc((size_t)(count * each), sizeof *tokens);
     const struct mgx_track_run run = {
-        tracks, count, each, tokens, logits, scores, g->model->roles.words};
+        tracks, count, each, tokens, logits, scores, g->model->roles.words, choices, chosen};
     enum mgx_status status = tracks && logits && tokens ? MGX_OK : mgx_fail_memory(diag);
     bool given = false;
     for (int64_t i = 0; i < count && status == MGX_OK; i++) {
@@ -93,13 +95,13 @@ static enum mgx_status run_piece(struct mgx_texts *g, struct mgx_text *t, int64_
     struct mgx_diag several, one;
     mgx_diag_clear(&several);
     mgx_diag_clear(&one);
-    const enum mgx_status status = run_texts(g, &t, 1, size, 1, &several);
+    const enum mgx_status status = run_texts(g, &t, 1, size, 1, NULL, NULL, &several);
     if (status == MGX_OK) {
         g->takes_pieces |= size > 1;
         return MGX_OK;
     }
     if (size > 1 && !g->takes_pieces && status == MGX_INVALID &&
-        run_texts(g, &t, 1, 1, 1, &one) == MGX_OK) {
+        run_texts(g, &t, 1, 1, 1, NULL, NULL, &one) == MGX_OK) {
         g->one_by_one = true;
         return MGX_OK;
     }
@@ -204,13 +206,58 @@ static enum mgx_status run_guesses(struct mgx_texts *g, struct mgx_text *t, bool
     *ran = count > 0;
     if (!*ran)
         return MGX_OK;
-    TRY(run_texts(g, &t, 1, count + 1, count + 1, diag));
+    TRY(run_texts(g, &t, 1, count + 1, count + 1, NULL, NULL, diag));
     g->done.guessed_tokens += (double)count;
     return MGX_OK;
 }
 
+// What a text brings to a choice on the card, for which there is room behind it.
+static enum mgx_status describe_choice(const struct mgx_texts *g, struct mgx_text *t,
+                                       struct mgx_choice *out, struct mgx_diag *diag)
+{
+    *out = (struct mgx_choice){.sampling = &t->sampling,
+                               .u = mgx_draw_at(t->sampling.seed, t->count),
+                               .bias = t->bias,
+                               .bias_number = t->bias_number};
+    if (t->sampling.repetition != 1) {
+        TRY(mgx_seen_follow(&t->seen, t->v, t->count, g->model->roles.words, diag));
+        out->seen = &t->seen;
+    }
+    return mgx_array_reserve(&t->array, 1, sizeof *t->v, NULL) ? MGX_OK : mgx_fail_memory(diag);
+}
+
+// One token of each: those that follow are chosen where the scores are, and stand ahead then.
+static enum mgx_status run_and_choose(struct mgx_texts *g, struct mgx_text *const *texts,
+                                      int64_t count, struct mgx_diag *diag)
+{
+    struct mgx_choice *choices = calloc((size_t)count, sizeof *choices);
+    int64_t *chosen = calloc((size_t)count, sizeof *chosen);
+    enum mgx_status status = choices && chosen ? MGX_OK : mgx_fail_memory(diag);
+    for (int64_t i = 0; i < count && status == MGX_OK; i++)
+        status = describe_choice(g, texts[i], &choices[i], diag);
+    if (status == MGX_OK)
+        status = run_texts(g, texts, count, 1, 1, choices, chosen, diag);
+    for (int64_t i = 0; i < count && status == MGX_OK; i++)
+        if (chosen[i] >= 0) {
+            texts[i]->v[texts[i]->count] = chosen[i];
+            texts[i]->ahead = 1;
+            texts[i]->scored = 0;
+        }
+    free(choices);
+    free(chosen);
+    return status;
+}
+
+static enum mgx_status run_together(struct mgx_texts *g, struct mgx_text *const *texts,
+                                    int64_t count, bool choosing, struct mgx_diag *diag)
+{
+    return choosing && g->model->plans && g->model->roles.chooses
+               ? run_and_choose(g, texts, count, diag)
+               : run_texts(g, texts, count, 1, 1, NULL, NULL, diag);
+}
+
 static enum mgx_status run_pending(struct mgx_texts *g, struct mgx_text *const *texts,
-                                   int64_t count, struct mgx_diag *diag)
+                                   int64_t count, bool choosing, struct mgx_diag *diag)
 {
     struct mgx_text **together = calloc((size_t)count, sizeof *together);
     int64_t n = 0;
@@ -225,14 +272,14 @@ static enum mgx_status run_pending(struct mgx_texts *g, struct mgx_text *const *
             status = run_alone(g, texts[i], diag);
     }
     if (status == MGX_OK && n)
-        status = run_texts(g, together, n, 1, 1, diag);
+        status = run_together(g, together, n, choosing, diag);
     free(together);
     return status;
 }
 
 // The texts of these numbers, each once, scored or with tokens ahead.
 static enum mgx_status score(struct mgx_texts *g, const size_t *numbers, size_t count,
-                             struct mgx_text **texts, struct mgx_diag *diag)
+                             struct mgx_text **texts, bool choosing, struct mgx_diag *diag)
 {
     for (size_t i = 0; i < count; i++) {
         TRY(mgx_texts_find(g, numbers[i], &texts[i], diag));
@@ -241,8 +288,10 @@ static enum mgx_status score(struct mgx_texts *g, const size_t *numbers, size_t 
                 return mgx_fail(diag, MGX_INVALID, "text %zu is named twice", numbers[i]);
         if (!texts[i]->ahead)
             TRY(need_scores(g, numbers[i], texts[i], diag));
+        if (!texts[i]->ahead && choosing)
+            TRY(mgx_texts_check_context(g, numbers[i], texts[i], 1, diag));
     }
-    return run_pending(g, texts, (int64_t)count, diag);
+    return run_pending(g, texts, (int64_t)count, choosing, diag);
 }
 
 // --- choosing what comes next ---
@@ -282,11 +331,10 @@ static enum mgx_status choose_ahead(struct mgx_texts *g, struct mgx_text *t, str
 enum mgx_status mgx_texts_next(struct mgx_texts *g, const size_t *numbers, size_t count,
                                struct mgx_text **texts, int64_t *tokens, struct mgx_diag *diag)
 {
-    TRY(score(g, numbers, count, texts, diag));
+    TRY(score(g, numbers, count, texts, true, diag));
     for (size_t i = 0; i < count; i++) {
         if (texts[i]->ahead)
             continue;
-        TRY(mgx_texts_check_context(g, numbers[i], texts[i], 1, diag));
         if (!mgx_array_reserve(&texts[i]->array, 1, sizeof *texts[i]->v, NULL))
             return mgx_fail_memory(diag);
         const enum mgx_status status = choose_ahead(g, texts[i], diag);
@@ -311,7 +359,7 @@ enum mgx_status mgx_texts_logits(struct mgx_texts *g, size_t text, float *out, s
                         size, (long long)g->model->roles.words);
     TRY(mgx_texts_find(g, text, &t, diag));
     TRY(mgx_text_drop_ahead(t, diag));
-    TRY(score(g, &text, 1, &t, diag));
+    TRY(score(g, &text, 1, &t, false, diag));
     memcpy(out, t->logits, size * sizeof *out);
     return MGX_OK;
 }

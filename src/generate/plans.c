@@ -8,11 +8,12 @@
 
 #include "base/cancel.h"
 #include "generate/bundle.h"
+#include "generate/choice.h"
 #include "generate/feed.h"
 #include "targets/sizes.h"
 #include "targets/target.h"
 
-enum { MOST = 32 };
+enum { MOST = 32, CHOICE_INPUTS = 3 };
 
 struct entry {
     struct mgx_fixed_plan base; // first
@@ -42,6 +43,21 @@ static void destroy(struct entry *e)
 
 // --- making one ---
 
+static int list_choice(const struct mgx_plans *s, const struct mgx_fixed_plan *plan,
+                       struct mgx_shape *shapes, struct mgx_named_lens *lens, int count)
+{
+    static const char *const names[CHOICE_INPUTS] = {MGX_CHOICE_KNOBS_NAME, MGX_CHOICE_SEEN_NAME,
+                                                     MGX_CHOICE_BIAS_NAME};
+    static const enum mgx_type types[CHOICE_INPUTS] = {MGX_DOUBLE, MGX_INT32, MGX_FLOAT};
+    const int64_t columns[CHOICE_INPUTS] = {MGX_CHOICE_KNOBS, plan->room, s->roles->words};
+    for (int i = 0; i < CHOICE_INPUTS; i++) {
+        const int64_t dims[2] = {plan->rows, columns[i]};
+        lens[count].name = names[i];
+        shapes[count++] = mgx_shape_make(types[i], 2, dims);
+    }
+    return count;
+}
+
 // What all inputs are long.
 static int list_lens(const struct mgx_plans *s, const struct mgx_fixed_plan *plan,
                      struct mgx_shape *shapes, struct mgx_named_lens *lens)
@@ -60,6 +76,8 @@ static int list_lens(const struct mgx_plans *s, const struct mgx_fixed_plan *pla
         lens[count].name = s->roles->carried[i].past;
         shapes[count++] = mgx_bundle_shape(&s->roles->carried[i], plan->rows, plan->room);
     }
+    if (s->roles->chooses)
+        count = list_choice(s, plan, shapes, lens, count);
     for (int i = 0; i < count; i++) {
         lens[i].lens = shapes[i].lens;
         lens[i].rank = shapes[i].rank;
@@ -69,7 +87,7 @@ static int list_lens(const struct mgx_plans *s, const struct mgx_fixed_plan *pla
 
 static enum mgx_status fix(const struct mgx_plans *s, struct entry *e, struct mgx_diag *diag)
 {
-    const int most = s->roles->carried_count + MGX_FEED_MOST;
+    const int most = s->roles->carried_count + MGX_FEED_MOST + CHOICE_INPUTS;
     struct mgx_shape *shapes = MGX_NEW_ARRAY(&e->arena, struct mgx_shape, most);
     struct mgx_named_lens *lens = MGX_NEW_ARRAY(&e->arena, struct mgx_named_lens, most);
     if (!shapes || !lens)

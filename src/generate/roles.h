@@ -61,6 +61,7 @@ struct mgx_roles {
     int64_t most;       // tokens that one run takes; 0: any
     bool has_kind[3];   // by mgx_carried_kind
     bool takes_many;    // texts in one run, each with a length of its own
+    bool chooses;       // the last result is the next token of each text (choice.h)
     bool held;          // caches that grew have room; `lengths` counts the new tokens too
     int64_t first_room; // rows for tokens that a cache with room begins with
     size_t weights;     // bytes of literals

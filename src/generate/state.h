@@ -22,6 +22,7 @@
 // doubles.
 #pragma once
 
+#include "generate/choice.h"
 #include "generate/roles.h"
 
 struct mgx_plans; // plans.h
@@ -62,6 +63,10 @@ struct mgx_track_run {
     const int64_t *tokens;
     float *const *logits;
     int64_t scores, words;
+    // Of each track, for one token each: chosen[i] is the token that follows, and no scores come;
+    // or below 0, and they do. `choices` NULL: scores come. Only where roles->chooses.
+    const struct mgx_choice *choices;
+    int64_t *chosen;
 };
 enum mgx_status mgx_states_run(struct mgx_states *states, const struct mgx_track_run *run,
                                struct mgx_diag *diag) MGX_NODISCARD;

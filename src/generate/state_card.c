@@ -29,8 +29,11 @@ static const int64_t lengths[] = {1, 16, 64, 256, 512, 1024, 2048, 4096};
 struct mgx_card {
     const struct mgx_memory *memory;
     struct mgx_queue *queue;
-    struct mgx_tensor inputs, logits; // bytes on the card, as many as any run wanted
-    unsigned char *host;              // what goes in, and what comes out
+    // Bytes on the card, as many as any run wanted.
+    struct mgx_tensor inputs, logits, seen, bias, chosen;
+    uint64_t *bias_numbers; // of each row of `bias`, which one lies there; 0: none
+    int64_t bias_rows;
+    unsigned char *host; // what goes in, and what comes out
     size_t host_bytes;
     int64_t scores; // a plan gives those of so many last rows at least, as far as is known
 };
@@ -61,6 +64,10 @@ void mgx_card_destroy(struct mgx_card *card)
         return;
     mgx_tensor_release(&card->inputs);
     mgx_tensor_release(&card->logits);
+    mgx_tensor_release(&card->seen);
+    mgx_tensor_release(&card->bias);
+    mgx_tensor_release(&card->chosen);
+    free(card->bias_numbers);
     card->memory->queue_destroy(card->queue);
     free(card->host);
     free(card);
@@ -184,24 +191,100 @@ static void put(struct call *c, const char *name, struct mgx_tensor tensor)
     c->s->params[c->count++] = (struct mgx_named_tensor){.name = name, .tensor = tensor};
 }
 
-// All inputs side by side, brought by one copy.
+// A block as a tensor of this shape.
+static enum mgx_status view_of(const struct call *c, struct mgx_tensor *block, enum mgx_type type,
+                               int rank, const int64_t *lens, struct mgx_tensor *out)
+{
+    const struct mgx_shape shape = mgx_shape_make(type, rank, lens);
+    TRY(reserve(c->s->card, block, mgx_shape_bytes(&shape), c->diag));
+    *out = mgx_tensor_view(block, &shape, 0);
+    return MGX_OK;
+}
+
+// What the text of row `row` brings to its choice; NULL: nobody chooses.
+static const struct mgx_choice *choice_of(const struct call *c, int64_t row)
+{
+    const int64_t track = c->feed.rows->track[row];
+    return c->feed.run->choices && track >= 0 ? &c->feed.run->choices[track] : NULL;
+}
+
+// All inputs side by side, brought by one copy, knobs behind them.
 static enum mgx_status put_inputs(struct call *c)
 {
     struct mgx_card *card = c->s->card;
     struct mgx_feed_input list[MGX_FEED_MOST];
-    size_t at[MGX_FEED_MOST + 1] = {0};
+    size_t at[MGX_FEED_MOST + 2] = {0};
     const int count = mgx_feed_inputs(&c->feed, list);
+    const bool chooses = c->s->source.roles->chooses;
+    const int64_t lens[2] = {c->plan->rows, MGX_CHOICE_KNOBS};
+    const struct mgx_shape knobs = mgx_shape_make(MGX_DOUBLE, 2, lens);
     for (int i = 0; i < count; i++)
         at[i + 1] = mgx_slab_align(at[i] + mgx_shape_bytes(&list[i].shape));
-    TRY(reserve_host(card, at[count], c->diag));
-    TRY(reserve(card, &card->inputs, at[count], c->diag));
+    const size_t bytes = at[count] + (chooses ? mgx_shape_bytes(&knobs) : 0);
+    TRY(reserve_host(card, bytes, c->diag));
+    TRY(reserve(card, &card->inputs, bytes, c->diag));
     for (int i = 0; i < count; i++) {
         mgx_feed_write(&c->feed, &list[i], card->host + at[i]);
         put(c, list[i].role->name, mgx_tensor_view(&card->inputs, &list[i].shape, (int64_t)at[i]));
     }
-    return settle(
-        card, card->memory->copy_in(card->queue, card->inputs.data, card->host, at[count], c->diag),
-        c->diag);
+    for (int64_t i = 0; i < c->plan->rows && chooses; i++)
+        mgx_choice_knobs(choice_of(c, i),
+                         (double *)(void *)(card->host + at[count]) + i * MGX_CHOICE_KNOBS);
+    if (chooses)
+        put(c, MGX_CHOICE_KNOBS_NAME, mgx_tensor_view(&card->inputs, &knobs, (int64_t)at[count]));
+    return card->memory->copy_in(card->queue, card->inputs.data, card->host, bytes, c->diag);
+}
+
+// The tokens that penalised texts have.
+static enum mgx_status put_seen(struct call *c)
+{
+    struct mgx_card *card = c->s->card;
+    const int64_t lens[2] = {c->plan->rows, c->plan->room};
+    struct mgx_tensor t;
+    TRY(view_of(c, &card->seen, MGX_INT32, 2, lens, &t));
+    put(c, MGX_CHOICE_SEEN_NAME, t);
+    for (int64_t i = 0; i < lens[0]; i++) {
+        const struct mgx_choice *choice = choice_of(c, i);
+        if (choice && choice->seen && choice->seen->count)
+            TRY(card->memory->copy_in(card->queue, (int32_t *)t.data + i * lens[1],
+                                      choice->seen->list,
+                                      (size_t)choice->seen->count * sizeof(int32_t), c->diag));
+    }
+    return MGX_OK;
+}
+
+// Room for the biases of so many rows; in one that is new, none lies.
+static enum mgx_status reserve_biases(struct call *c, struct mgx_tensor *t)
+{
+    struct mgx_card *card = c->s->card;
+    const int64_t lens[2] = {c->plan->rows, c->s->source.roles->words};
+    TRY(view_of(c, &card->bias, MGX_FLOAT, 2, lens, t));
+    if (card->bias_rows >= lens[0])
+        return MGX_OK;
+    free(card->bias_numbers);
+    card->bias_numbers = calloc((size_t)lens[0], sizeof *card->bias_numbers);
+    card->bias_rows = card->bias_numbers ? lens[0] : 0;
+    return card->bias_numbers ? MGX_OK : mgx_fail_memory(c->diag);
+}
+
+// Biases are large and seldom change: one that lies there already stays.
+static enum mgx_status put_biases(struct call *c)
+{
+    struct mgx_card *card = c->s->card;
+    const int64_t words = c->s->source.roles->words;
+    struct mgx_tensor t;
+    TRY(reserve_biases(c, &t));
+    put(c, MGX_CHOICE_BIAS_NAME, t);
+    for (int64_t i = 0; i < c->plan->rows; i++) {
+        const struct mgx_choice *choice = choice_of(c, i);
+        if (!choice || !choice->bias || card->bias_numbers[i] == choice->bias_number)
+            continue;
+        card->bias_numbers[i] = 0;
+        TRY(card->memory->copy_in(card->queue, (float *)t.data + i * words, choice->bias,
+                                  (size_t)words * sizeof(float), c->diag));
+        card->bias_numbers[i] = choice->bias_number;
+    }
+    return MGX_OK;
 }
 
 static const struct mgx_carried *carried_as(const struct mgx_roles *r, int result, int *at)
@@ -223,6 +306,8 @@ static enum mgx_status put_results(struct call *c)
         struct mgx_tensor t = {0};
         if (k == r->logits)
             t = mgx_tensor_view(&card->logits, &c->plan->logits, 0);
+        else if (r->chooses && k == r->result_count - 1)
+            TRY(view_of(c, &card->chosen, MGX_INT64, 1, (int64_t[]){c->plan->rows}, &t));
         else if (carried_as(r, k, &i))
             t = mgx_tensor_share(&c->feed.rows->bundle->values[i]);
         else
@@ -233,10 +318,21 @@ static enum mgx_status put_results(struct call *c)
     return MGX_OK;
 }
 
+// The plan runs on a queue of its own: what comes from the host is there before.
+static enum mgx_status bring_inputs(struct call *c)
+{
+    enum mgx_status status = put_inputs(c);
+    if (status == MGX_OK && c->s->source.roles->chooses)
+        status = put_seen(c);
+    if (status == MGX_OK && c->s->source.roles->chooses)
+        status = put_biases(c);
+    return settle(c->s->card, status, c->diag);
+}
+
 static enum mgx_status put_params(struct call *c)
 {
     const struct mgx_roles *r = c->s->source.roles;
-    TRY(put_inputs(c));
+    TRY(bring_inputs(c));
     for (int i = 0; i < r->carried_count; i++)
         put(c, r->carried[i].past, mgx_tensor_share(&c->feed.rows->bundle->values[i]));
     return put_results(c);
@@ -317,6 +413,35 @@ static enum mgx_status read_logits(struct call *c)
     return status;
 }
 
+// --- tokens ---
+
+// The tokens that were chosen. *all: each text has one.
+static enum mgx_status read_chosen(const struct call *c, bool *all)
+{
+    struct mgx_card *card = c->s->card;
+    const struct mgx_track_run *run = c->feed.run;
+    const size_t bytes = (size_t)c->plan->rows * sizeof(int64_t);
+    TRY(reserve_host(card, bytes, c->diag));
+    TRY(settle(card,
+               card->memory->copy_out(card->queue, card->host, card->chosen.data, bytes, c->diag),
+               c->diag));
+    *all = true;
+    for (int64_t i = 0; i < run->count; i++) {
+        run->chosen[i] = ((const int64_t *)(const void *)card->host)[c->feed.rows->row_of[i]];
+        *all = *all && run->chosen[i] >= 0;
+    }
+    return MGX_OK;
+}
+
+// What the run was for: tokens, or scores where they were not chosen here.
+static enum mgx_status read_results_of(struct call *c)
+{
+    bool all = false;
+    if (c->feed.run->choices)
+        TRY(read_chosen(c, &all));
+    return all || !wanted_of(c->feed.run, c->step) ? MGX_OK : read_logits(c);
+}
+
 // --- runs ---
 
 // By a plan that is there. *given: 0 when it does not give the scores that were expected of it.
@@ -337,7 +462,7 @@ static enum mgx_status run_step(struct call *c, int64_t *given)
     }
     TRY(run_plan(c));
     *given = c->step.given;
-    return wanted_of(c->feed.run, c->step) ? read_logits(c) : MGX_OK;
+    return read_results_of(c);
 }
 
 static enum mgx_status run_from(struct mgx_states *s, const struct mgx_track_run *run,

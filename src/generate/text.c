@@ -3,6 +3,7 @@
 #include "generate/text.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,7 @@ static void text_destroy(struct mgx_text *t)
     free(t->v);
     free(t->logits);
     free(t->bias);
+    mgx_seen_fini(&t->seen);
     free(t);
 }
 
@@ -153,6 +155,7 @@ static enum mgx_status copy_into(struct mgx_text *t, const struct mgx_text *from
         if (!t->bias)
             return mgx_fail_memory(diag);
         memcpy(t->bias, from->bias, (size_t)words * sizeof *t->bias);
+        t->bias_number = from->bias_number;
     }
     TRY(mgx_track_copy(&t->track, from->track, diag));
     return mgx_track_rewind(t->track, t->count, diag);
@@ -261,6 +264,8 @@ enum mgx_status mgx_texts_rewind(struct mgx_texts *g, size_t number, size_t size
         return MGX_OK;
     TRY(mgx_track_rewind(t->track, (int64_t)size, diag));
     t->count = (int64_t)size;
+    if (t->seen.upto > t->count)
+        mgx_seen_fini(&t->seen);
     t->given = mgx_min_i64(t->given, t->count);
     t->ahead = t->scored = 0;
     return MGX_OK;
@@ -277,6 +282,8 @@ enum mgx_status mgx_texts_set_sampling(struct mgx_texts *g, size_t number,
     t->sampling = *sampling;
     return MGX_OK;
 }
+
+static _Atomic uint64_t biases; // that there ever were
 
 enum mgx_status mgx_texts_set_bias(struct mgx_texts *g, size_t number, const float *bias,
                                    size_t size, struct mgx_diag *diag)
@@ -297,6 +304,7 @@ enum mgx_status mgx_texts_set_bias(struct mgx_texts *g, size_t number, const flo
         memcpy(own, bias, size * sizeof *own);
     free(t->bias);
     t->bias = own;
+    t->bias_number = atomic_fetch_add(&biases, 1) + 1;
     return MGX_OK;
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/array.h"
+#include "generate/choice.h"
 #include "generate/generator.h"
 #include "generate/state.h"
 
@@ -18,12 +19,14 @@ struct mgx_text {
     int64_t ahead;      // chosen already, behind them
     int64_t given;      // up to where the caller gave them; the rest was chosen
     struct mgx_track *track;
-    float *logits;   // behind the last token and those guessed, `scored` rows
-    int64_t rows;    // that there is room for
-    int64_t scored;  // 0: not run yet
-    int64_t guesses; // at a time
-    size_t shadow;   // its number in the draft, + 1; 0: none
-    float *bias;     // NULL: none
+    float *logits;        // behind the last token and those guessed, `scored` rows
+    int64_t rows;         // that there is room for
+    int64_t scored;       // 0: not run yet
+    int64_t guesses;      // at a time
+    size_t shadow;        // its number in the draft, + 1; 0: none
+    float *bias;          // NULL: none
+    uint64_t bias_number; // of two texts the same where the bias is
+    struct mgx_seen seen; // where repetition is penalised
     struct mgx_sampling sampling;
 };
 

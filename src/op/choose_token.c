@@ -66,9 +66,8 @@ static void read_row(const struct mgx_compute_call *c, int64_t b, struct row *r)
     for (int64_t i = 0; i < words; i++) {
         r->scores[i] = (float)mgx_load_double(scores->shape.type, scores->data,
                                               from + i * scores->shape.strides[last]);
-        r->bias[i] =
-            (float)mgx_load_double(MGX_FLOAT, bias->data,
-                                   mgx_shape_offset(&bias->shape, (const int64_t[]){b, i}));
+        r->bias[i] = (float)mgx_load_double(
+            MGX_FLOAT, bias->data, mgx_shape_offset(&bias->shape, (const int64_t[]){b, i}));
     }
     for (int64_t i = 0; i < seen->shape.lens[1]; i++)
         r->seen[i] = mgx_load_int(MGX_INT32, seen->data,
@@ -88,14 +87,14 @@ static int64_t choose(const struct mgx_compute_call *c, const struct row *r,
                                      .min_p = r->knobs[MGX_CHOICE_MIN_P],
                                      .repetition = r->knobs[MGX_CHOICE_REPETITION]};
     const struct mgx_shape *scores = &c->in[SCORES]->shape;
-    const struct mgx_draw d = {.sampling = &how,
-                               .scores = r->scores,
-                               .bias = r->knobs[MGX_CHOICE_BIASED] != 0 ? r->bias : NULL,
-                               .size = scores->lens[scores->rank - 1],
-                               .text = r->seen,
-                               .length = mgx_min_i64((int64_t)r->knobs[MGX_CHOICE_SEEN],
-                                                     c->in[SEEN]->shape.lens[1]),
-                               .u = r->knobs[MGX_CHOICE_DRAW]};
+    const struct mgx_draw d = {
+        .sampling = &how,
+        .scores = r->scores,
+        .bias = r->knobs[MGX_CHOICE_BIASED] != 0 ? r->bias : NULL,
+        .size = scores->lens[scores->rank - 1],
+        .text = r->seen,
+        .length = mgx_min_i64((int64_t)r->knobs[MGX_CHOICE_SEEN], c->in[SEEN]->shape.lens[1]),
+        .u = r->knobs[MGX_CHOICE_DRAW]};
     int64_t token;
     return mgx_draw_token(&d, room, &token, NULL) == MGX_OK ? token : -1;
 }

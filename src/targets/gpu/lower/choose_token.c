@@ -21,6 +21,8 @@ struct choice {
     struct gpu_call call; // the first kernel's
     void *kernel[PARTS];
     struct gpu_launch how[PARTS];
+    int seen_row;             // tokens that a row of `seen` has room for
+    int64_t score_row, first; // from a text's scores to the next one's; where the last token's are
 };
 
 static const char *refuses(const struct mgx_plan_offer *c)
@@ -66,16 +68,13 @@ static void emit_knobs(struct mgx_str *out)
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int64_t words, int64_t slices)
 {
     const struct mgx_shape *scores = &c->in[SCORES];
-    const int64_t tokens = scores->rank == 3 ? scores->lens[1] : 1;
     int bits = 0; // of a number below that of the words
     while (INT64_C(1) << bits < words)
         bits++;
     mgx_str_printf(out,
                    "#define WORDS %" PRId64 "\n#define SLICE %d\n#define SLICES %" PRId64
-                   "\n#define SEEN %" PRId64 "\n#define ROW_STRIDE %" PRId64 "\n#define FIRST %" PRId64
                    "\n#define Q_SCALE 0x1p%d\n#define CUT_THREADS %u\n#define S_TYPE %s\n",
-                   words, SLICE, slices, c->in[SEEN].lens[1], tokens * words, (tokens - 1) * words,
-                   62 - bits, cut_threads(c), gpu_type_memory(scores->type));
+                   words, SLICE, slices, 62 - bits, cut_threads(c), gpu_type_memory(scores->type));
     emit_knobs(out);
     mgx_str_put(out, "FUNCTION float load_score(const GLOBAL S_TYPE *scores, i64 at)\n{\n"
                      "    return (float)");
@@ -87,12 +86,18 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int64_t wo
 static void describe(struct choice *k, const struct mgx_plan_offer *c, unsigned slices)
 {
     const unsigned texts = (unsigned)c->out->lens[0], cut = cut_threads(c);
-    const bool dependent =
-        gpu_machine(c->machine)->device->properties.features & GPU_DEPENDENT;
+    const struct mgx_shape *scores = &c->in[SCORES];
+    const int64_t words = scores->lens[scores->rank - 1],
+                  tokens = scores->rank == 3 ? scores->lens[1] : 1;
+    k->seen_row = (int)c->in[SEEN].lens[1];
+    k->score_row = tokens * words;
+    k->first = (tokens - 1) * words;
+    const bool dependent = gpu_machine(c->machine)->device->properties.features & GPU_DEPENDENT;
     for (int i = 0; i < PARTS; i++)
-        k->how[i] = (struct gpu_launch){.grid = {i < DRAW ? slices : texts, i < DRAW ? texts : 1, 1},
-                                        .block = {i < ADD ? GPU_THREADS : cut, 1, 1},
-                                        .dependent = dependent};
+        k->how[i] =
+            (struct gpu_launch){.grid = {i < DRAW ? slices : texts, i < DRAW ? texts : 1, 1},
+                                .block = {i < ADD ? GPU_THREADS : cut, 1, 1},
+                                .dependent = dependent};
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
@@ -124,9 +129,16 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     struct gpu_arg in[BIAS + 1];
     for (int i = SCORES; i <= BIAS; i++)
         in[i] = (struct gpu_arg){&args->in[i], sizeof(void *), true};
-    const struct gpu_arg score[] = {work, in[SCORES], in[KNOBS], in[SEEN], in[BIAS]},
+    const struct gpu_arg score[] = {work,
+                                    in[SCORES],
+                                    in[KNOBS],
+                                    in[SEEN],
+                                    in[BIAS],
+                                    {&k->seen_row, sizeof k->seen_row, false},
+                                    {&k->score_row, sizeof k->score_row, false},
+                                    {&k->first, sizeof k->first, false}},
                          between[] = {work, in[KNOBS]}, last[] = {out, work, in[KNOBS]};
-    TRY(d->api->launch(d, stream, k->kernel[SCORE], &k->how[SCORE], score, 5, diag));
+    TRY(d->api->launch(d, stream, k->kernel[SCORE], &k->how[SCORE], score, 8, diag));
     TRY(d->api->launch(d, stream, k->kernel[WEIGH], &k->how[WEIGH], between, 2, diag));
     TRY(d->api->launch(d, stream, k->kernel[ADD], &k->how[ADD], between, 2, diag));
     return d->api->launch(d, stream, k->kernel[DRAW], &k->how[DRAW], last, 3, diag);
