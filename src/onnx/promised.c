@@ -23,6 +23,7 @@ static enum mgx_type element_of_input(const struct mgx_node *n, int i)
 // The type an attribute names, if it does: 0 is that of the first input.
 static bool type_of_attribute(const struct mgx_node *n, const char *name, enum mgx_type *out)
 {
+    assert(name); // the row names it: result_attribute
     const int64_t number = mgx_onnx_has(n, name) ? mgx_onnx_int(n, name, 0) : 0;
     struct mgx_diag ignored;
     *out = type_of_input(n, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Nodes that wait for the run: what they compute, what they are as text, and where they may stand.
 #include "import.h"
+#include "onnx/node.h"
 #include "pass/pass.h"
 #include "tiny.h"
 
@@ -50,6 +51,23 @@ CASE(the_type_is_known_beforehand)
         const struct mgx_shape *s = &mgx_module_result(mgx_program_main(p), i)->shape;
         CHECK(s->unranked && s->type == MGX_HALF);
     }
+    mgx_program_destroy(p);
+}
+
+// A row whose type lies in an attribute names it: the promise is read of any node of that row.
+CASE(promises_by_an_attribute_name_it)
+{
+    int count;
+    const struct mgx_onnx_op *const *rules = mgx_onnx_rules(&count);
+    for (int i = 0; i < count; i++)
+        if (rules[i]->result && strpbrk(rules[i]->result, "@vBC") && !rules[i]->result_attribute) {
+            printf("%s of \"%s\"\n", rules[i]->name, rules[i]->domain ? rules[i]->domain : "");
+            CHECK(!"without the attribute's name");
+        }
+    struct pb m = tiny_model("com.microsoft.QuantizeLinear(x:f[1,2], s:f{1,2}, z:u{0,0}) axis=1");
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    CHECK(p && mgx_module_result(mgx_program_main(p), 0)->shape.type == MGX_UINT8);
     mgx_program_destroy(p);
 }
 
@@ -245,4 +263,5 @@ TEST_MAIN(ROW(sizes_come_with_the_run) ROW(the_type_is_known_beforehand)
                   ROW(known_inputs_expand_it) ROW(a_broken_model_attribute_is_refused)
                       ROW(attributes_of_functions_travel_along)
                           ROW(bodies_with_captures_may_hold_deferred_nodes)
-                              ROW(nodes_after_it_take_what_comes))
+                              ROW(nodes_after_it_take_what_comes)
+                                  ROW(promises_by_an_attribute_name_it))

@@ -131,7 +131,7 @@ const struct mgx_onnx_op mgx_onnx_quantize_linear = {.name = "QuantizeLinear",
                                                      .result_attribute = "output_dtype"};
 // Quantizers write it where the operator set has no types of 16 and 4 bits yet.
 const struct mgx_onnx_op mgx_onnx_ms_quantize_linear = {
-    .name = "QuantizeLinear", .domain = "com.microsoft", .import = quantize, .result = "@2?u"};
+    .name = "QuantizeLinear", .domain = "com.microsoft", .import = quantize, .result = "2?u"};
 
 static enum mgx_status dequantize(struct mgx_node *n)
 {
@@ -157,7 +157,7 @@ const struct mgx_onnx_op mgx_onnx_dequantize_linear = {.name = "DequantizeLinear
                                                        .result = "@1",
                                                        .result_attribute = "output_dtype"};
 const struct mgx_onnx_op mgx_onnx_ms_dequantize_linear = {
-    .name = "DequantizeLinear", .domain = "com.microsoft", .import = dequantize, .result = "@1"};
+    .name = "DequantizeLinear", .domain = "com.microsoft", .import = dequantize, .result = "1"};
 
 // --- DynamicQuantizeLinear ---
 
