@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Plants faults, one at a time, and says where each of them ends.
 
-    faults.py [--only NAME] [--draw N [--seed S]] [--tree PATH] [--jobs N] [--python PATH] [--report FILE]
+    faults.py [--only NAME] [--draw N [--seed S] [--list FILE]] [--tree PATH] [--jobs N] [--python PATH] [--report FILE]
 
 A fault is one line or two of the engine as a tired person would have written them: a stride of the
 other axis, an offset in elements, a count that is not kept, a share that is not taken. Each is
@@ -17,10 +17,13 @@ its area run, in order, until one does not pass. What ended it is
 A fault whose place no longer reads as it did fails the script: the list below goes with the code.
 Wanted: at least 25 of 30 end at home. Slow: about a minute for each, after the first build.
 
---draw plants N faults that nobody chose: a line of an area's folders by chance, with a comparison,
-a sum, a flag or an index changed, or a statement left out. Some of them change nothing that anyone
-could see, and some lines no test of the area reaches: read what ends with nobody."""
+--draw plants N faults that nobody chose: a line of a folder (DRAWN) by chance, with a comparison, a
+sum, a flag or an index changed, or a statement left out. Some of them change nothing that anyone
+could see, and some lines no test of the area reaches: read what ends with nobody. --list keeps the
+drawn faults in a file; where it exists already, they are read from it, so that those that ended with
+nobody can be planted again after a test was written."""
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -46,6 +49,19 @@ AREAS = {
                                        "targets/cpu/lower/norm", "targets/cpu/lower/narrow", "targets/cpu/random"]),
     "importer": (["src/onnx", "src/import"], ["suite", "onnx/graph", "onnx/form", "onnx/tensor", "onnx/loop"]),
     "format": (["src/format"], ["format/container", "api/mxr", "api/file"]),
+}
+
+# Where faults are drawn, and the tests that reach them; "folder/*" is every test below that folder.
+DRAWN = {
+    "pass": (["src/pass"], ["pass/cases", "pass/*", "targets/cpu/cpu", "targets/cpu/lower/norm", "targets/cpu/lower/epilogue",
+                            "targets/cpu/lower/quantized", "targets/cpu/random", "far/far_random", "targets/gpu/gpu"]),
+    "plan": (["src/plan"], ["plan/*", "targets/cpu/cpu", "far/far", "targets/cpu/lower/dynamic", "onnx/loop", "far/far_random",
+                            "far/far_cases", "targets/sizes", "targets/cpu/tune", "api/mxr", "api/run", "api/threads"]),
+    "targets": (["src/targets"], ["targets/cpu/cpu", "targets/cpu/lower/*", "targets/cpu/special", "targets/cpu/random",
+                                  "targets/cpu/tune", "targets/gpu/*", "targets/values", "targets/sizes", "targets/memory",
+                                  "suite"]),
+    "quant": (["src/quant"], ["quant/*", "api/quantize"]),
+    "onnx": (["src/onnx"], ["onnx/graph", "onnx/*", "api/onnx_graph", "suite"]),
 }
 
 # area, name, file (and where it was before), as it is, as it is planted
@@ -191,8 +207,12 @@ def check_anchors():
 
 
 def tests_of(area):
-    """Those of the area's tests that this tree has."""
-    return [test for test in AREAS[area][1] if test == "suite" or (ROOT / "test" / (test + "_test.c")).exists()]
+    """Those of the area's tests that this tree has, each once."""
+    found = []
+    for test in AREAS[area][1]:
+        paths = sorted((ROOT / "test").glob(test.replace("/*", "/**/*") + "_test.c"))
+        found += [test] if test == "suite" else [str(p.relative_to(ROOT / "test"))[:-len("_test.c")] for p in paths]
+    return list(dict.fromkeys(found))
 
 
 def target_of(test):
@@ -223,10 +243,10 @@ def run_test(test):
     else:
         command = [str(BUILD / "test" / target_of(test))]
     try:
-        done = subprocess.run(command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
+        done = subprocess.run(command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
                               env=dict(os.environ, MALLOC_PERTURB_="165"))
     except subprocess.TimeoutExpired:
-        return "it ran longer than 120 seconds"
+        return "it ran longer than 300 seconds"
     text = done.stdout.decode(errors="replace")
     return None if done.returncode == 0 else text + ("" if done.returncode > 0 else f"\nsignal {-done.returncode}")
 
@@ -278,10 +298,10 @@ def slips_of(line):
 
 def draw(count, seed):
     """Faults by chance, as many in each area. The place is a line that its file has once."""
-    chance, faults, areas = random.Random(seed), [], list(AREAS)
+    chance, faults, areas = random.Random(seed), [], list(DRAWN)
     while len(faults) < count:
         area = areas[len(faults) % len(areas)]
-        folder = ROOT / chance.choice(AREAS[area][0])
+        folder = ROOT / chance.choice(DRAWN[area][0])
         path = chance.choice(sorted(p for p in folder.rglob("*.c") if "/kernel/" not in str(p) and "/machine/" not in str(p)))
         text = path.read_text(encoding="utf-8")
         line = chance.choice(text.splitlines())
@@ -290,6 +310,16 @@ def draw(count, seed):
             slip = chance.choice(slips)
             said = f"{path.name}: {line.strip()} -> {slip.strip() or 'nothing'}"
             faults.append((area, said, str(path.relative_to(ROOT)), line + "\n", slip + "\n"))
+    return faults
+
+
+def drawn(arguments):
+    """The faults of --list, or new ones, which it keeps then."""
+    if arguments.list and arguments.list.exists():
+        return [tuple(fault) for fault in json.loads(arguments.list.read_text(encoding="utf-8"))]
+    faults = draw(arguments.draw, arguments.seed)
+    if arguments.list:
+        arguments.list.write_text(json.dumps(faults, indent=1), encoding="utf-8")
     return faults
 
 
@@ -316,6 +346,7 @@ def main():
     parser.add_argument("--only", help="faults whose area or name contains this")
     parser.add_argument("--draw", type=int, help="this many faults by chance in place of the list")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--list", type=pathlib.Path, help="a file of drawn faults: read if it is there, else written")
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent,
                         help="another state of the repository to plant them in (a git worktree)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -328,7 +359,9 @@ def main():
         return 1
     if arguments.check:
         return 0
-    faults = [f for f in (draw(arguments.draw, arguments.seed) if arguments.draw else FAULTS) if not arguments.only or arguments.only in f[0] or arguments.only in f[1]]
+    if arguments.draw:
+        AREAS.update(DRAWN)
+    faults = [f for f in (drawn(arguments) if arguments.draw else FAULTS) if not arguments.only or arguments.only in f[0] or arguments.only in f[1]]
     copy_tree()
     configure(arguments.python)
     for area in dict.fromkeys(f[0] for f in faults):
