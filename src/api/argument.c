@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Arguments: handles over struct mgx_tensor. A handle shows the tensor's shape as a handle of its
 // own, and its members, so that borrowed pointers into it stay valid as long as it lives.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static enum mgx_status add_members(struct migraphx_argument *a, struct mgx_diag 
 
 enum mgx_status mgx_api_require_host(const struct mgx_tensor *t, struct mgx_diag *diag)
 {
+    assert(t && diag);
     const struct mgx_memory *memory = mgx_tensor_memory(t);
     return memory ? mgx_fail(diag, MGX_INVALID,
                              "the argument lies in memory of %s (%s), which the host cannot read: "
@@ -70,6 +72,7 @@ enum mgx_status mgx_api_argument_pack(const struct migraphx_argument *a, struct 
 enum mgx_status mgx_api_argument_init(struct migraphx_argument *out, struct mgx_tensor *take,
                                       struct mgx_diag *diag)
 {
+    assert(out && take);
     *out = (struct migraphx_argument){.value = *take};
     *take = (struct mgx_tensor){0};
     mgx_arena_init(&out->shape.arena);
@@ -97,6 +100,7 @@ void mgx_api_argument_fini(struct migraphx_argument *a)
 enum mgx_status mgx_api_argument_new(migraphx_argument_t *out, struct mgx_tensor *take,
                                      struct mgx_diag *diag)
 {
+    assert(out && take);
     struct migraphx_argument *a = API_NEW(struct migraphx_argument);
     if (!a) {
         mgx_tensor_release(take);
@@ -211,6 +215,7 @@ enum mgx_status mgx_api_tensor_own(struct mgx_tensor *out, const struct mgx_shap
                                    void *buffer, void (*release)(void *owner), void *owner,
                                    struct mgx_diag *diag)
 {
+    assert(out && shape);
     TRY(require_plain(shape, diag));
     if (!buffer && mgx_shape_bytes(shape))
         return mgx_fail(diag, MGX_INVALID, "the buffer is NULL");
@@ -292,6 +297,7 @@ static enum mgx_status create_values(struct mgx_tensor *out, const struct mgx_sh
                                      const double *values, const int64_t *integers, size_t size,
                                      struct mgx_diag *diag)
 {
+    assert((values != NULL) != (integers != NULL) || !size);
     TRY(require_count(s, size, diag));
     TRY(require_number(s, diag));
     TRY(create_empty(out, s, diag));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Quantization by calibration: its options, and how programs are compiled and run for it.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,7 @@ migraphx_status migraphx_quantize_options_set_type(migraphx_quantize_options_t q
 
 static int place_of(const char *const *names, const char *name)
 {
+    assert(names && name);
     for (int i = 0; names[i]; i++)
         if (strcmp(names[i], name) == 0)
             return i;
@@ -297,6 +299,7 @@ static enum mgx_status quantize(struct mgx_program *p, const struct mgx_target *
 migraphx_status mgx_api_quantize(migraphx_program_t program, const struct mgx_target *target,
                                  const struct migraphx_quantize_options *o, char **ranges)
 {
+    assert(program && o);
     if (program->p->executable)
         return mgx_api_bad("the program is compiled already: quantize it first, then compile it");
     API_DIAG(diag);

@@ -299,6 +299,7 @@ enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *
                                 const struct migraphx_compile_options *options,
                                 struct mgx_diag *diag)
 {
+    assert(p && target);
     static const struct migraphx_compile_options plain = {.values.fast_math = true};
     const bool trace = mgx_api_environment()->trace_compile;
     struct migraphx_compile_options all;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What goes into and comes out of a program: lists of arguments and shapes, named shapes, named
 // arguments.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,7 @@ API_HANDLE(arguments)
 enum mgx_status mgx_api_arguments_new(migraphx_arguments_t *out, struct mgx_tensor *take,
                                       size_t count, struct mgx_diag *diag)
 {
+    assert(out && (take || !count));
     struct migraphx_arguments list;
     TRY(arguments_fill(&list, take, count, diag));
     struct migraphx_arguments *handle = API_NEW(struct migraphx_arguments);
@@ -131,6 +133,7 @@ API_HANDLE(shapes)
 enum mgx_status mgx_api_shapes_new(migraphx_shapes_t *out, const struct mgx_shape *values,
                                    size_t count, struct mgx_diag *diag)
 {
+    assert(out && (values || !count));
     struct migraphx_shapes *list = API_NEW(struct migraphx_shapes);
     if (list)
         list->items = calloc(count + 1, sizeof *list->items);
@@ -228,6 +231,7 @@ enum mgx_status mgx_api_named_shapes_new(migraphx_program_parameter_shapes_t *ou
                                          const struct mgx_shape *const *shapes, size_t count,
                                          struct mgx_diag *diag)
 {
+    assert(out && ((names && shapes) || !count));
     struct migraphx_program_parameter_shapes *list =
         API_NEW(struct migraphx_program_parameter_shapes);
     if (!list)

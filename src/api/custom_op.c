@@ -9,6 +9,7 @@
 // compute receives, as `out`, an argument over the memory of the result. A callback may write
 // there, or assign another argument to it (its last input, usually), whose elements are then
 // copied.
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,6 +263,7 @@ static enum mgx_status compute(struct mgx_compute_call *call)
 
 const struct mgx_op *mgx_api_custom_find(const char *name, size_t size)
 {
+    assert(name);
     const struct mgx_op *found = NULL;
     pthread_mutex_lock(&lock);
     for (const struct registered *r = newest; r && !found; r = r->next)

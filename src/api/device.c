@@ -4,6 +4,7 @@
 //
 // Holds: bytes of a card are never touched here but through their memory's own functions.
 // Cost: a copy makes a queue and waits; nothing here is for the inside of a loop.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ static const char *name_or_environment(const char *device)
 enum mgx_status mgx_api_find_memory(const char *device, const struct mgx_memory **out,
                                     struct mgx_diag *diag)
 {
+    assert(out && diag);
     const struct mgx_target *target;
     *out = NULL;
     if (device && strcmp(device, host_name) == 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Dynamic dimensions: handles over struct mgx_dim, each owning its name and optimals.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,7 @@ void mgx_api_dim_fini(struct migraphx_dynamic_dimension *dim)
 enum mgx_status mgx_api_dim_copy(struct migraphx_dynamic_dimension *out, const struct mgx_dim *dim,
                                  struct mgx_diag *diag)
 {
+    assert(out && dim);
     struct migraphx_optimals optimals = {0};
     char *name = NULL;
     if (dim->name && !(name = strdup(dim->name)))
@@ -302,6 +304,7 @@ enum mgx_status mgx_api_dims_gather(struct mgx_arena *arena,
                                     const struct migraphx_dynamic_dimensions *dims,
                                     struct mgx_dim **out, struct mgx_diag *diag)
 {
+    assert(arena && dims && out);
     struct mgx_dim *v = MGX_NEW_ARRAY(arena, struct mgx_dim, dims->count);
     for (size_t i = 0; v && i < dims->count; i++) {
         const struct mgx_dim *d = &dims->items[i].dim;

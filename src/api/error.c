@@ -3,6 +3,7 @@
 //
 // The one piece of mutable state of the interface besides the table of custom operators. A text
 // stays until the next failure of the same thread; successful calls leave it alone.
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,14 @@ static _Thread_local int last_errno;
 
 void mgx_api_keep_error(const char *text)
 {
+    assert(text);
     last_errno = 0;
     snprintf(last_error, sizeof last_error, "%s", text);
 }
 
 migraphx_status mgx_api_null(const char *function, const char *what)
 {
+    assert(function && what);
     return mgx_api_bad("%s: %s is NULL", function, what);
 }
 
@@ -69,6 +72,7 @@ migraphx_status migraphx_get_last_errno(int *out)
 
 enum mgx_status mgx_api_take_text(struct mgx_str *text, char **out, struct mgx_diag *diag)
 {
+    assert(text && out);
     mgx_str_put(text, ""); // so that there is something to take
     char *taken = mgx_str_take(text);
     if (!taken)

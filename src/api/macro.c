@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Macros: a name and options that stand for several instructions. A name that no macro has is an
 // operator's, which then stands for itself.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ static enum mgx_status require_earlier(const struct mgx_module *m, const struct 
                                        const struct migraphx_instructions *args,
                                        struct mgx_diag *diag)
 {
+    assert(m && args);
     if (before && before->owner != m)
         return mgx_fail(diag, MGX_INVALID, "the place is in another module");
     for (const struct mgx_ins *ins = before; ins; ins = ins->next)

@@ -4,6 +4,7 @@
 //
 // A module from migraphx_module_create is the main module of a program of its own, which is known
 // by its operator set.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,7 @@ static struct mgx_api_epoch epoch_of(const struct mgx_ins *ins)
 enum mgx_status mgx_api_instruction_new(migraphx_instruction_t *out, struct mgx_ins *ins,
                                         struct mgx_diag *diag)
 {
+    assert(out && ins);
     struct migraphx_instruction *handle = API_NEW(struct migraphx_instruction);
     if (!handle)
         return mgx_fail_memory(diag);
@@ -90,6 +92,7 @@ enum mgx_status mgx_api_instruction_new(migraphx_instruction_t *out, struct mgx_
 enum mgx_status mgx_api_instructions_new(migraphx_instructions_t *out, struct mgx_ins *const *items,
                                          size_t count, struct mgx_diag *diag)
 {
+    assert(out && (items || !count));
     struct migraphx_instructions lent = {.items = (struct mgx_ins **)items, .count = count};
     if (count)
         lent.epoch = epoch_of(items[0]);
@@ -106,6 +109,7 @@ enum mgx_status mgx_api_instructions_new(migraphx_instructions_t *out, struct mg
 enum mgx_status mgx_api_modules_new(migraphx_modules_t *out, struct mgx_module *const *items,
                                     size_t count, struct mgx_diag *diag)
 {
+    assert(out && (items || !count));
     const struct migraphx_modules lent = {(struct mgx_module **)items, count};
     struct migraphx_modules *list = API_NEW(struct migraphx_modules);
     const enum mgx_status status = list ? modules_copy(list, &lent, diag) : mgx_fail_memory(diag);
@@ -216,6 +220,7 @@ static enum mgx_status hand_out(migraphx_instruction_t *out, struct mgx_module *
 
 enum mgx_status mgx_api_require_open(const struct mgx_module *m, struct mgx_diag *diag)
 {
+    assert(m && m->program);
     if (m->program->executable)
         return mgx_fail(diag, MGX_INVALID, "module \"%s\" cannot change: its program is compiled",
                         m->name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ONNX: the options of an import, and the import of files and buffers.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +252,7 @@ static enum mgx_status check_options(migraphx_onnx_options_t *options, struct mg
 enum mgx_status mgx_api_onnx_options(migraphx_onnx_options_t options,
                                      const struct mgx_onnx_options **out, struct mgx_diag *diag)
 {
+    assert(out);
     const enum mgx_status status = check_options(&options, diag);
     *out = &options->values;
     return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Operations: an operator and its attributes, before they become an instruction.
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,7 @@ static void name_keys(const struct mgx_op *op, struct mgx_diag *diag)
 enum mgx_status mgx_api_attributes(const struct mgx_op *op, const char *text,
                                    struct mgx_arena *arena, void **out, struct mgx_diag *diag)
 {
+    assert(op && arena && out);
     if (!text)
         return mgx_attr_make(op, NULL, arena, out, diag);
     const enum mgx_status status = mgx_attr_parse(op, text, strlen(text), arena, out, diag);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The one place of the library that writes to a stream: stdout, for the functions whose purpose is
 // to print and for the traces that the environment asks for.
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,12 +9,14 @@
 
 void mgx_api_print(const char *text)
 {
+    assert(text);
     fputs(text, stdout);
     fflush(stdout);
 }
 
 void mgx_api_print_program(const struct mgx_program *p)
 {
+    assert(p);
     struct mgx_str text = {0};
     if (p->executable && p->executable->target->print)
         p->executable->target->print(p, &text);

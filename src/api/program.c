@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Programs: making, asking, printing, compiling.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ API_HANDLE(program)
 enum mgx_status mgx_api_program_new(migraphx_program_t *out, struct mgx_program *take,
                                     struct mgx_diag *diag)
 {
+    assert(out && take);
     struct migraphx_program *handle = API_NEW(struct migraphx_program);
     if (!handle) {
         mgx_program_destroy(take);

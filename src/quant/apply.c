@@ -12,6 +12,7 @@
 // negative become uint8, which has twice the steps.
 #include "quant/apply.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -267,6 +268,7 @@ static enum mgx_status narrow_site(struct work *w, const struct mgx_site *site,
 enum mgx_status mgx_recipe_apply(const struct mgx_recipe *r, const struct mgx_sites *sites,
                                  bool correct_bias, struct mgx_diag *diag)
 {
+    assert(r->count == sites->count);
     struct work w = {.recipe = r, .correct_bias = correct_bias, .diag = diag};
     enum mgx_status status = MGX_OK;
     mgx_arena_init(&w.arena);

@@ -10,6 +10,7 @@
 // Errors of single roundings add up like noise, so the order is near the best one; that the budget
 // is kept is measured on the whole, never reckoned. Cost: a compilation and a run of all samples
 // for each product, and some ten more.
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,6 +360,7 @@ enum mgx_status mgx_recipe_fit(struct mgx_recipe *r, const struct mgx_program *p
                                const struct mgx_quant_options *options,
                                const struct mgx_quant_runner *runner, struct mgx_diag *diag)
 {
+    assert(options->budget >= 0 && runner->run && runner->compile);
     struct search s = {
         .recipe = r, .program = p, .options = options, .runner = runner, .diag = diag};
     struct mgx_program *sites_of = NULL;

@@ -148,6 +148,7 @@ enum mgx_status mgx_capture(const struct mgx_program *p, const struct mgx_sites 
                             const struct mgx_quant_runner *runner, bool by_channel,
                             struct mgx_arena *arena, struct mgx_stats ***out, struct mgx_diag *diag)
 {
+    assert(runner->run && runner->compile && runner->samples >= 0);
     struct watcher w;
     struct mgx_sites own = {0};
     struct mgx_program *clone = NULL;

@@ -6,6 +6,7 @@
 //                first of equal ones, stands elsewhere
 //
 // Results that are no numbers are left out. A NaN on one side alone is an infinite distance.
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 enum mgx_status mgx_quant_results_take(struct mgx_quant_results *out, const struct mgx_program *p,
                                        const struct mgx_quant_runner *runner, struct mgx_diag *diag)
 {
+    assert(p->executable && runner->run && runner->samples > 0);
     const int count = mgx_module_result_count(mgx_program_main(p));
     *out = (struct mgx_quant_results){.per_sample = count};
     out->v = calloc((size_t)count * (size_t)runner->samples + 1, sizeof *out->v);
@@ -99,6 +101,7 @@ enum mgx_status mgx_quant_results_compare(const struct mgx_quant_results *a,
                                           const struct mgx_quant_results *b,
                                           struct mgx_quant_distance *out, struct mgx_diag *diag)
 {
+    assert(a->samples == b->samples);
     int64_t rows = 0, elsewhere = 0;
     *out = (struct mgx_quant_distance){0};
     if (a->per_sample != b->per_sample || a->samples != b->samples)

@@ -13,6 +13,7 @@
 // element-wise work, sums and moves, back to the products, and what these make of it. Half counts
 // half pixels in a picture of 1,024, has no number for an area of 256 x 256, and detectors push
 // the boxes of class c aside by c pictures before they suppress them, where half knows no pixels.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -116,6 +117,8 @@ static enum mgx_status narrow(struct mgx_pass_call *c, const struct mgx_data_typ
 enum mgx_status mgx_quantize_float(struct mgx_program *p, enum mgx_type type,
                                    const char *const *names, size_t count, struct mgx_diag *diag)
 {
+    assert(type == MGX_HALF || type == MGX_BF16);
+    assert(!p->executable);
     static const struct mgx_pass *const before[] = {&mgx_pass_normalize_ops,
                                                     &mgx_pass_optimize_module, NULL};
     static const struct mgx_pass *const after[] = {&mgx_pass_optimize_module,

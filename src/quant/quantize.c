@@ -9,6 +9,7 @@
 // Bodies of branches and loops are quantized as main is. A value that no sample ever reached, or of
 // which nothing finite was seen, leaves its product wide. Without samples every activation is taken
 // to lie between -2 and 2 (127 / 64), as MIGraphX has it.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,6 +179,8 @@ enum mgx_status mgx_quantize(struct mgx_program *p, const struct mgx_quant_optio
                              const struct mgx_quant_runner *runner, const struct mgx_recipe *given,
                              struct mgx_recipe *out, struct mgx_diag *diag)
 {
+    assert(!p->executable);
+    assert(given || runner);
     struct mgx_program *backup = NULL;
     struct job j = {.program = p, .options = options, .runner = runner, .diag = diag};
     TRY(check_options(options, runner, diag));

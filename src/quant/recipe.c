@@ -2,6 +2,7 @@
 // Recipes: their life; see recipe.h. The text is recipe_text.c's.
 #include "quant/recipe.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ enum mgx_status mgx_recipe_copy(struct mgx_recipe *out, const struct mgx_recipe 
 
 struct mgx_recipe_entry *mgx_recipe_find(const struct mgx_recipe *r, const char *name)
 {
+    assert(name);
     for (int64_t i = 0; i < r->count; i++)
         if (strcmp(r->v[i].name, name) == 0)
             return &r->v[i];

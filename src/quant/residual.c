@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Residual sums read what is quantized anyway; see apply.h.
+#include <assert.h>
+
 #include "pass/engine/constant.h"
 #include "quant/apply.h"
 
@@ -50,6 +52,7 @@ static struct mgx_ins *find_sum(const struct mgx_ins *x, const struct mgx_ins *n
 
 void mgx_quant_share(struct mgx_ins *x, struct mgx_ins *narrow)
 {
+    assert(narrow->op == &mgx_op_dequantizelinear && narrow != x);
     int input = 0;
     for (struct mgx_ins *sum; (sum = find_sum(x, narrow, &input));)
         mgx_set_input(sum, input, narrow);

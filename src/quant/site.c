@@ -2,6 +2,7 @@
 // Finding the products of a program; see site.h.
 #include "quant/site.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "pass/engine/constant.h"
@@ -72,6 +73,7 @@ enum mgx_status mgx_sites_find(struct mgx_program *p, const char *const *names, 
                                struct mgx_arena *arena, struct mgx_sites *out,
                                struct mgx_diag *diag)
 {
+    assert(names || !count);
     *out = (struct mgx_sites){0};
     for (int i = 0; i < p->module_count; i++)
         if (!p->modules[i]->bypass && !find_in(p->modules[i], names, count, arena, out))

@@ -12,6 +12,7 @@
 //                               + sum_n step(w[n])^2 / 12  sum_k mean(x[k]^2) / f[k]^2
 //
 // Cost: O(weights) for each strength.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -217,6 +218,7 @@ static enum mgx_status smooth_one(struct mgx_recipe *r, const struct mgx_sites *
 enum mgx_status mgx_recipe_smooth(struct mgx_recipe *r, const struct mgx_sites *sites,
                                   struct mgx_stats *const *seen, struct mgx_diag *diag)
 {
+    assert(r->count == sites->count && seen);
     for (int64_t i = 0; i < sites->count; i++) {
         bool met = false; // its value, at an earlier site?
         for (int64_t k = 0; k < i && !met; k++)

@@ -10,6 +10,7 @@
 //     error        least sum of squares: step^2 / 12 of what is within t, (|v| - t)^2 of the rest
 #include "quant/stats.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ enum { BINS = MGX_STATS_BINS, HALF = BINS / 2 };
 enum mgx_status mgx_stats_init(struct mgx_stats *s, struct mgx_arena *arena, int64_t channels,
                                struct mgx_diag *diag)
 {
+    assert(channels >= 0);
     *s = (struct mgx_stats){.channels = channels, .bins = MGX_NEW_ARRAY(arena, int64_t, BINS)};
     double *rooms = MGX_NEW_ARRAY(arena, double, 4 * channels);
     if (!s->bins || !rooms)
@@ -84,6 +86,8 @@ static void add_to_channel(struct mgx_stats *s, int64_t c, double v)
 enum mgx_status mgx_stats_add(struct mgx_stats *s, const struct mgx_tensor *t, int axis,
                               struct mgx_diag *diag)
 {
+    assert(s->bins);
+    assert(!s->channels || (axis >= 0 && axis < t->shape.rank));
     struct mgx_tensor packed = {0};
     TRY(mgx_tensor_pack(&packed, t, diag));
     const struct mgx_shape *shape = &packed.shape;
@@ -197,6 +201,7 @@ static double by_error(const struct mgx_stats *s, const double *h, int used, int
 struct mgx_recipe_input mgx_stats_range(const struct mgx_stats *s, enum mgx_quant_method method,
                                         double percentile, int levels)
 {
+    assert(levels > 0 && method >= 0 && method < MGX_QUANT_METHODS);
     struct mgx_recipe_input range = {s->count > 0, s->low, s->high};
     double h[HALF], t = INFINITY;
     if (!range.known || s->reach == 0 || method == MGX_QUANT_MAX)

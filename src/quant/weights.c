@@ -9,6 +9,7 @@
 // int8 uses -127 to 127, so that a weight and its negative lose the same.
 #include "quant/weights.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -64,6 +65,7 @@ static enum mgx_status evaluate(const struct mgx_ins *ins, struct mgx_arena *are
 enum mgx_status mgx_weights_open(struct mgx_weights *w, const struct mgx_site *site, int input,
                                  struct mgx_diag *diag)
 {
+    assert((input == 0 || input == 1) && site->constant[input]);
     const bool dot = site->ins->op == &mgx_op_dot;
     struct mgx_ins *ins = site->ins->in[input];
     const int rank = ins->shape.rank;
@@ -99,6 +101,7 @@ void mgx_weights_close(struct mgx_weights *w)
 
 struct mgx_weights_walk mgx_weights_walk(const struct mgx_weights *w)
 {
+    assert(w->out_axis >= 0 && w->in_axis >= 0 && w->out_axis != w->in_axis);
     const struct mgx_shape *s = &w->value.shape;
     const int out = w->out_axis, in = w->in_axis;
     return (struct mgx_weights_walk){mgx_product(s->lens + out + 1, s->rank - out - 1),
@@ -110,6 +113,7 @@ struct mgx_weights_walk mgx_weights_walk(const struct mgx_weights *w)
 
 struct mgx_ins *mgx_weights_dress(const struct mgx_weights *w, struct mgx_ins *core)
 {
+    assert(w->view_count >= 0 && w->view_count <= MGX_WEIGHTS_VIEWS);
     for (int i = w->view_count - 1; core && i >= 0; i--)
         core = mgx_emit_again(w->at, w->views[i], &core, 1);
     return core;
@@ -208,6 +212,7 @@ static struct mgx_ins *emit(const struct mgx_weights *w, const struct mgx_weight
 enum mgx_status mgx_weights_round(struct mgx_weights *w, const struct mgx_weights_how *how,
                                   float *lost, struct mgx_ins **out, struct mgx_diag *diag)
 {
+    assert(how && w->value.data);
     struct mgx_tensor scales = {0}, rounded = {0};
     const struct mgx_shape shape = mgx_shape_retype(&w->value.shape, how->type);
     enum mgx_status status = find_scales(w, how, &scales, diag);

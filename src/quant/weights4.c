@@ -8,6 +8,7 @@
 //
 // Activations stay as they are, so nothing is calibrated. Products whose weights are not known, or
 // are fewer than a block, stay wide.
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -209,6 +210,7 @@ static enum mgx_status narrow_all(struct mgx_program *p, int64_t block, bool sym
 enum mgx_status mgx_quantize_weights4(struct mgx_program *p, int64_t block, bool symmetric,
                                       struct mgx_diag *diag)
 {
+    assert(!p->executable && block >= 0);
     struct mgx_program *backup = NULL;
     struct mgx_arena arena;
     TRY(mgx_program_backup(&backup, p, diag));

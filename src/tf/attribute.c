@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attribute accessors of a node; see node.h. A value is read from the file when a rule asks for it.
 // Inside a function an attribute may name one of the call, which is followed here.
+#include <assert.h>
 #include <string.h>
 
 #include "tf/graph.h"
@@ -21,6 +22,7 @@ static struct mgx_slice text_of(const struct mgx_tf_attribute *a)
 
 bool mgx_tf_attribute(const struct mgx_node *n, const char *name, struct mgx_tf_attribute *out)
 {
+    assert(name && out);
     struct mgx_slice wanted = {name, strlen(name)};
     while (own_attribute(n, wanted, out)) { // a call's own scope lies further out each time
         if (out->kind != MGX_TF_PLACEHOLDER)
@@ -229,6 +231,7 @@ static struct mgx_ins *turn(struct mgx_node *n, struct mgx_ins *x, const int64_t
 
 struct mgx_ins *mgx_tf_to_channels_first(struct mgx_node *n, struct mgx_ins *x, bool last)
 {
+    assert(!last || !x || x->shape.rank >= 2); // NULL: of what has failed
     int64_t permutation[MGX_MAX_RANK] = {0};
     if (!x || !last || x->shape.rank < 3)
         return x;
@@ -240,6 +243,7 @@ struct mgx_ins *mgx_tf_to_channels_first(struct mgx_node *n, struct mgx_ins *x, 
 
 struct mgx_ins *mgx_tf_from_channels_first(struct mgx_node *n, struct mgx_ins *x, bool last)
 {
+    assert(!last || !x || x->shape.rank >= 2); // NULL: of what has failed
     int64_t permutation[MGX_MAX_RANK] = {0};
     if (!x || !last || x->shape.rank < 3)
         return x;
@@ -261,6 +265,7 @@ enum mgx_status mgx_tf_need_static(struct mgx_node *n)
 
 enum mgx_status mgx_tf_need_ints(struct mgx_node *n, int i, const char *what, struct mgx_ints *out)
 {
+    assert(i >= 0 && what);
     if (mgx_node_constant_ints(n, i, out))
         return MGX_OK;
     return mgx_node_unsupported(n, "input %d (%s) is not a constant", i, what);
@@ -268,6 +273,7 @@ enum mgx_status mgx_tf_need_ints(struct mgx_node *n, int i, const char *what, st
 
 enum mgx_status mgx_tf_need_int(struct mgx_node *n, int i, const char *what, int64_t *out)
 {
+    assert(i >= 0 && what);
     if (mgx_build_constant_int(n, i, out))
         return MGX_OK;
     return mgx_node_unsupported(n, "input %d (%s) is not a constant number", i, what);
@@ -275,6 +281,7 @@ enum mgx_status mgx_tf_need_int(struct mgx_node *n, int i, const char *what, int
 
 enum mgx_status mgx_tf_need_real(struct mgx_node *n, int i, const char *what, double *out)
 {
+    assert(i >= 0 && what);
     if (mgx_build_constant_double(n, i, out))
         return MGX_OK;
     return mgx_node_unsupported(n, "input %d (%s) is not a constant number", i, what);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Finding the frames of a graph; see frames.h. Nodes are read kind by kind, each kind when what it
 // hangs on is known: Enter, Merge, Switch, Exit.
+#include <assert.h>
+
 #include "tf/frames.h"
 
 #include "base/size.h"
@@ -178,6 +180,7 @@ void mgx_tf_frames_fini(struct mgx_tf_frames *f)
 
 enum mgx_status mgx_tf_first_input(const struct mgx_tf_graph *g, int node, struct mgx_slice *out)
 {
+    assert(node >= 0 && out);
     struct mgx_tf_import *import = g->import;
     struct mgx_tf_node_def def;
     TRY(mgx_tf_read_node(g->body->nodes.v[node], &import->scratch, &def, import->diag));
@@ -191,6 +194,7 @@ enum mgx_status mgx_tf_first_input(const struct mgx_tf_graph *g, int node, struc
 enum mgx_status mgx_tf_frame_of(struct mgx_tf_graph *g, struct mgx_slice exit,
                                 struct mgx_tf_frame **out)
 {
+    assert(out && (exit.text || !exit.size));
     TRY(need_frames(g->import, g->body));
     const int64_t place = mgx_tf_place(g->body, exit);
     *out = place >= 0 && place < g->body->nodes.count ? g->body->frames->of[place] : NULL;

@@ -4,6 +4,7 @@
 // A node is imported when somebody asks for its result. One whose inputs are not there yet waits on
 // a stack while the nodes that make them go first, so a long chain needs no C stack. A node met
 // again while it waits closes a cycle.
+#include <assert.h>
 #include <string.h>
 
 #include "tf/frames.h"
@@ -48,6 +49,7 @@ void mgx_tf_body_fini(struct mgx_tf_body *body)
 
 enum mgx_status mgx_tf_count_nodes(struct mgx_tf_import *import, int64_t count)
 {
+    assert(count >= 0);
     import->node_count += count;
     if (import->node_count > import->options.limit_nodes)
         return mgx_fail(import->diag, MGX_LIMIT, "more than %lld nodes after expansion",
@@ -257,6 +259,7 @@ static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_nod
 
 enum mgx_status mgx_tf_results(struct mgx_node *n, int64_t count)
 {
+    assert(count >= 0);
     enum { MANY = 1 << 17 }; // an attribute of a few bytes asks for them, so all nodes' together
     struct mgx_tf_import *import = n->tf->import;
     if (count < 0 || count > MANY)
@@ -487,6 +490,7 @@ static enum mgx_status import_with_needs(struct mgx_tf_graph *g, int node)
 
 enum mgx_status mgx_tf_graph_bind(struct mgx_tf_graph *g, int node, struct mgx_ins *value)
 {
+    assert(node >= 0);
     enum { BOTH = 2 };
     struct mgx_tf_state *state = &g->states[node];
     state->out = MGX_NEW_ARRAY(&g->import->arena, struct mgx_ins *, BOTH);
@@ -501,6 +505,7 @@ enum mgx_status mgx_tf_graph_bind(struct mgx_tf_graph *g, int node, struct mgx_i
 enum mgx_status mgx_tf_graph_value(struct mgx_tf_graph *g, struct mgx_slice reference,
                                    struct mgx_ins **out)
 {
+    assert(out && (reference.text || !reference.size));
     const struct mgx_tf_reference r = mgx_tf_reference_of(reference);
     const int64_t place = mgx_tf_place(g->body, r.name);
     const struct mgx_tf_state *state;

@@ -3,6 +3,7 @@
 // wider ones where a result does not fit.
 #include "tf/loop.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { DEEPEST = 32 }; // of loops in loops, also those that one needs before it can begin
@@ -44,6 +45,7 @@ static enum mgx_status test(struct mgx_tf_loop *l, struct mgx_module *m,
 
 struct mgx_module *mgx_tf_add_module(struct mgx_node *n, const char *what)
 {
+    assert(what && *what);
     enum { MOST_BODIES = 1 << 15 }; // every pass meets each of them
     if (n->module->program->module_count > MOST_BODIES) {
         (void)!mgx_fail(n->diag, MGX_LIMIT, "more than %d bodies of loops and branches",
@@ -238,6 +240,7 @@ static enum mgx_status import_loop(struct mgx_tf_loop *l)
 
 enum mgx_status mgx_tf_loop_import(struct mgx_tf_loop *l)
 {
+    assert(l->test && l->step && l->count >= 0);
     struct mgx_tf_import *import = l->n->tf->import;
     if (import->loops >= DEEPEST)
         return mgx_fail(l->n->diag, MGX_LIMIT, "loops are nested deeper than %d", DEEPEST);

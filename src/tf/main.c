@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The main graph of a model, frozen or of a SavedModel: its functions, a scope over its nodes, and
 // the results that main returns; see graph.h.
+#include <assert.h>
+
 #include "base/sniff.h"
 #include "tf/graph.h"
 
@@ -103,6 +105,7 @@ static enum mgx_status add_result(struct mgx_tf_graph *g, struct mgx_slice refer
 enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slice *references,
                                    const struct mgx_slice *names, int count)
 {
+    assert(count >= 0 && (references || !count));
     struct mgx_tf_import *import = g->import;
     struct mgx_program *p = import->program;
     struct mgx_ins **results = MGX_NEW_ARRAY(&import->arena, struct mgx_ins *, count);

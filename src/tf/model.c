@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Import of a whole model: options and their defaults, the parts in order, and giving everything
 // back on failure; see tf.h.
+#include <assert.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -244,6 +245,7 @@ static enum mgx_status open_path(struct mgx_tf_import *import, const char *path)
 enum mgx_status mgx_tf_import_file(struct mgx_program **out, const char *path,
                                    const struct mgx_tf_options *options, struct mgx_diag *diag)
 {
+    assert(out && path);
     struct mgx_tf_import import;
     *out = NULL;
     enum mgx_status status = mgx_tf_begin(&import, options, diag);
@@ -256,6 +258,7 @@ enum mgx_status mgx_tf_import_buffer(struct mgx_program **out, const void *data,
                                      bool copy, const struct mgx_tf_options *options,
                                      struct mgx_diag *diag)
 {
+    assert(out && (data || !size));
     struct mgx_tf_import import;
     *out = NULL;
     enum mgx_status status = mgx_tf_begin(&import, options, diag);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What an input's or a result's name means, and the node or argument that bears it; see graph.h.
+#include <assert.h>
 #include <string.h>
 
 #include "tf/graph.h"
 
 struct mgx_tf_reference mgx_tf_reference_of(struct mgx_slice text)
 {
+    assert(text.text || !text.size);
     struct mgx_tf_reference r = {.name = text, .output = {"", 0}};
     r.control = text.size && text.text[0] == '^';
     if (r.control)

@@ -32,5 +32,6 @@ int mgx_tf_operator_count(void)
 
 const char *mgx_tf_operator_name(int i)
 {
+    assert(i >= 0 && i < mgx_tf_operator_count());
     return i >= 0 && i < RULES ? table[i]->name : NULL;
 }

@@ -8,6 +8,7 @@
 //
 // Holds: dims, type and size are compared here, once, for every tensor, wherever it stands.
 // Cost: a view O(1), a copy O(bytes).
+#include <assert.h>
 #include <string.h>
 
 #include "base/half.h"
@@ -108,6 +109,7 @@ static enum mgx_status read_header(struct mgx_node *n, struct mgx_wire w, struct
 enum mgx_status mgx_tf_from_region(struct mgx_node *n, const struct mgx_region *region,
                                    const struct mgx_shape *shape, struct mgx_tensor *out)
 {
+    assert(mgx_shape_is_static(shape));
     if (mgx_region_is_usable(region, shape)) {
         *out = mgx_region_show(region, shape);
         return MGX_OK;

@@ -2,6 +2,7 @@
 // Reading the sliding window of a node; see window.h.
 #include "tf/window.h"
 
+#include <assert.h>
 #include <string.h>
 
 // The spatial entries of a list over all axes; batch and channels must say 1.
@@ -31,6 +32,7 @@ static enum mgx_status read_list(struct mgx_node *n, const char *name,
 enum mgx_status mgx_tf_window_read(struct mgx_node *n, int rank, bool last, const int64_t *kernel,
                                    struct mgx_import_window *w)
 {
+    assert(rank >= 2 && rank <= MGX_MAX_RANK);
     *w = (struct mgx_import_window){.spatial = rank - 2, .channels_last = last};
     if (rank < 3)
         return mgx_node_invalid(n, "input has rank %d, below 3", rank);
@@ -65,6 +67,7 @@ static enum mgx_status explicit_pads(struct mgx_node *n, struct mgx_import_windo
 enum mgx_status mgx_tf_window_pad(struct mgx_node *n, const int64_t *lens,
                                   struct mgx_import_window *w)
 {
+    assert(lens && w->spatial > 0);
     const char *mode = mgx_tf_text(n, "padding", "");
     if (strcmp(mode, "EXPLICIT") == 0)
         return explicit_pads(n, w);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Calls of the model's functions, which are imported in place: PartitionedCall, its stateful form,
 // and in old graphs a node whose operator is a function's name.
+#include <assert.h>
 #include <string.h>
 
 #include "tf/op/function.h"
@@ -64,6 +65,7 @@ enum mgx_status mgx_tf_call(struct mgx_node *n, struct mgx_tf_body *body, struct
                             struct mgx_ins *const *args, int arg_count, struct mgx_ins ***results,
                             int *result_count)
 {
+    assert(arg_count >= 0 && (args || !arg_count));
     const struct mgx_tf_function_def *f = body->function;
     TRY(check_arguments(n, f, arg_count));
     struct mgx_tf_graph g = {.import = n->tf->import,

@@ -2,6 +2,7 @@
 // See cache.h.
 #include "targets/gpu/lower/cache.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "targets/gpu/emit/type.h"
@@ -13,6 +14,7 @@ bool gpu_cache_computes(enum mgx_type type)
 
 void gpu_emit_cache_type(struct mgx_str *out, enum mgx_type type)
 {
+    assert(gpu_cache_computes(type));
     mgx_str_printf(out, "#define A_TYPE %s\n", gpu_type_memory(type));
     mgx_str_put(out,
                 type == MGX_HALF   ? "#define LOAD(p, i) load_half(p, i)\n"
@@ -28,6 +30,7 @@ void gpu_emit_cache_type(struct mgx_str *out, enum mgx_type type)
 
 void gpu_emit_cache_row(struct mgx_str *out, const char *name, const struct mgx_shape *s)
 {
+    assert(s->rank >= 3);
     mgx_str_printf(out,
                    "#define %s(b, h, t) ((i64)(b) * %" PRId64 " + (i64)(h) * %" PRId64
                    " + (i64)(t) * %" PRId64 ")\n",
@@ -36,6 +39,7 @@ void gpu_emit_cache_row(struct mgx_str *out, const char *name, const struct mgx_
 
 void gpu_emit_cache_position(struct mgx_str *out, const struct mgx_shape *at, int64_t tokens)
 {
+    assert(gpu_cache_reads_ends(at) && at->rank <= 2);
     const char *type = gpu_type_memory(at->type);
     mgx_str_printf(
         out,
@@ -58,6 +62,7 @@ void gpu_emit_cache_turn(struct mgx_str *out, const struct mgx_shape *cosines,
                          const struct mgx_shape *sines, const struct mgx_shape *at, int64_t tokens,
                          bool interleaved)
 {
+    assert(cosines->rank == 2 && mgx_shape_same_lens(cosines, sines));
     gpu_emit_cache_position(out, at, tokens);
     mgx_str_printf(out,
                    "#define HALF %" PRId64 "\n#define ROWS %" PRId64 "\n#define COSINE_ROW %" PRId64
@@ -68,6 +73,7 @@ void gpu_emit_cache_turn(struct mgx_str *out, const struct mgx_shape *cosines,
 
 void gpu_cache_strides(const struct mgx_shape *s, int64_t stride[3])
 {
+    assert(s->rank >= 3);
     for (int i = 0; i < 3; i++)
         stride[i] = s->strides[i];
 }
@@ -79,6 +85,7 @@ bool gpu_cache_reads_ends(const struct mgx_shape *s)
 
 bool gpu_cache_wishes(struct mgx_plan_offer *c, unsigned mask)
 {
+    assert(c->in_count >= 32 || mask >> c->in_count == 0);
     for (int i = 0; i < c->in_count; i++) {
         const struct mgx_shape *s = &c->in[i];
         if (!(mask >> i & 1) || s->strides[s->rank - 1] == 1 || s->lens[s->rank - 1] <= 1)

@@ -302,6 +302,7 @@ enum mgx_status gpu_cached_launch(const struct gpu_cached *g, const struct gpu_c
                                   const struct mgx_plan_machine *machine, struct mgx_queue *queue,
                                   struct mgx_diag *diag)
 {
+    assert(g->call.kernel && a->q && a->k && a->v);
     enum { MOST_ARGS = 24 };
     struct gpu_device *d = gpu_machine(machine)->device;
     void *const *first[] =

@@ -11,6 +11,7 @@
 void gpu_emit_chain_head(struct mgx_str *out, int number, enum mgx_type result,
                          const enum mgx_type *in, int in_count)
 {
+    assert(number >= 0 && number < GPU_CHAIN_MOST && in_count <= GPU_CALL_INPUTS);
     mgx_str_printf(out, "KERNEL void run%d(GLOBAL %s *out, GLOBAL u8 *work", number,
                    gpu_type_memory(result));
     for (int i = 0; i < in_count; i++)

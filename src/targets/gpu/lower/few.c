@@ -22,6 +22,7 @@ enum { KEY = 9 };
 
 bool gpu_few_supports(const struct mgx_ins *dot)
 {
+    assert(dot->in_count >= 2);
     const struct mgx_shape *s = &dot->shape;
     return mgx_shape_is_static(s) && s->rank >= 2 &&
            mgx_shape_elements(s) <= GPU_FEW_ROWS * s->lens[s->rank - 1];
@@ -183,6 +184,7 @@ static void *place(struct mgx_plan_offer *c, const struct gpu_few_weights *w, in
 void *gpu_few_place_rows(struct mgx_plan_offer *c, const struct mgx_tensor *weights,
                          int64_t columns, int64_t depth)
 {
+    assert(weights->data && columns > 0 && depth > 0);
     struct gpu_few_weights w = {.bits = 16, .n = columns, .k = depth, .values = *weights};
     gpu_few_size(&w);
     return place(c, &w, GPU_FEW_W);
@@ -204,6 +206,7 @@ static bool place_all(struct mgx_plan_offer *c, struct gpu_few_call *k)
 int gpu_few_weight_args(const struct gpu_few_weights *w, void *const *packed, struct gpu_arg *list,
                         int count)
 {
+    assert(count >= 0);
     for (int part = 0; part < (w->blocks ? GPU_FEW_PARTS : 1); part++)
         list[count++] = (struct gpu_arg){&packed[part], sizeof(void *), true};
     return count;

@@ -56,6 +56,7 @@ static size_t bytes_of(const struct mgx_tensor *t)
 
 void gpu_few_size(struct gpu_few_weights *w)
 {
+    assert(w->n > 0 && w->k > 0 && w->bits > 0);
     const int64_t columns = mgx_ceil_div(w->n, GROUP) * GROUP;
     memset(w->bytes, 0, sizeof w->bytes);
     w->row = mgx_ceil_div(w->k, DENSE_BLOCK) * DENSE_BLOCK;
@@ -76,6 +77,7 @@ void gpu_few_size(struct gpu_few_weights *w)
 
 bool gpu_few_zeros_are_numbers(const struct gpu_few_weights *w)
 {
+    assert(w->source[GPU_FEW_ZERO] && w->source[GPU_FEW_ZERO]->data);
     const struct mgx_tensor *zero = w->source[GPU_FEW_ZERO];
     const int64_t count = mgx_shape_elements(&zero->shape);
     for (int64_t i = 0; i < count; i++) {
@@ -238,6 +240,7 @@ static void pack_groups(void *user, int task, int thread)
 void gpu_few_pack(const struct mgx_plan_machine *machine, const struct gpu_few_weights *w, int part,
                   void *to)
 {
+    assert(part >= 0 && part < GPU_FEW_PARTS && to);
     enum { SMALL = 64 << 10 };
     if (w->blocks && !w->units) {
         copy_part(w->source[part], to);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How a product of a few rows is divided, and its text; few.h says more.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/size.h"
@@ -72,6 +73,7 @@ void gpu_few_divide(struct gpu_few *f, const struct gpu_device *device)
 
 struct gpu_launch gpu_few_launch(const struct gpu_few *f)
 {
+    assert(f->grid > 0);
     const int warps = f->w.units ? f->parts * f->side : PLAIN_WARPS;
     return (struct gpu_launch){.grid = {(unsigned)f->grid, 1, 1},
                                .block = {(unsigned)warps * 32, 1, 1}};

@@ -29,6 +29,7 @@ struct mgx_plan_offer gpu_offer_of(const struct mgx_plan *plan, const struct mgx
 
 enum mgx_plan_answer gpu_decline(struct mgx_plan_offer *c, const char *why)
 {
+    assert(!why || *why); // NULL: there is nothing to say
     c->why = why;
     return MGX_PLAN_DECLINED;
 }
@@ -65,6 +66,7 @@ static void put_with_waits(struct mgx_str *out, const char *text)
 // The machine keeps the unit's share and drops it when the plan goes.
 struct gpu_unit *gpu_unit_of(struct gpu_machine *m, const char *name, const struct mgx_str *text)
 {
+    assert(m->device && name && text);
     struct mgx_str whole = {0};
     mgx_str_put(&whole, gpu_text_prelude);
     put_with_waits(&whole, mgx_str_text(text));
@@ -142,6 +144,7 @@ static const char quick[] =
 const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct mgx_ins *last, const struct mgx_ins *make, uint64_t real)
 {
+    assert(last || !real);
     struct mgx_source s;
     struct mgx_str body = {0};
     if (!last && !make)
@@ -167,6 +170,7 @@ const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 uint64_t gpu_real_operands(const struct mgx_ins *ins, int place)
 {
+    assert(ins->in_count <= 64 && place < ins->in_count);
     uint64_t real = 0;
     for (int i = 0; i < ins->in_count; i++) {
         const enum mgx_type type = ins->in[i]->shape.type;
@@ -213,6 +217,7 @@ enum mgx_plan_answer gpu_take_call(struct mgx_plan_offer *c, struct gpu_call *ca
 enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
                               const struct gpu_launch *how, const int *in, int in_count)
 {
+    assert(c->state == NULL);
     struct gpu_call *call = MGX_NEW(c->arena, struct gpu_call);
     if (call)
         return gpu_take_call(c, call, text, how, in, in_count);
@@ -222,6 +227,7 @@ enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
 
 int gpu_vector_for(int64_t elements)
 {
+    assert(elements >= 0);
     enum { ENOUGH = 1 << 14 };
     int v = 16;
     while (v > 1 && elements / v < ENOUGH)

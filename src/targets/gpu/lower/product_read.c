@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A product as it is offered: what is multiplied, what makes its image, what reads it, its sizes.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -98,6 +99,7 @@ bool gpu_product_is_dot(const struct gpu_product *p)
 
 int64_t gpu_product_before(const struct gpu_product *p, int i)
 {
+    assert(!gpu_product_is_dot(p));
     const int64_t own = mgx_ins_ints(p->ins, "padding").v[i];
     return p->pad ? own + mgx_ins_ints(p->pad, "pads").v[i + 2] : own;
 }
@@ -154,6 +156,7 @@ int64_t gpu_product_channels(const struct mgx_plan_offer *c, const struct gpu_pr
 
 int gpu_product_gather(const struct gpu_product *p, int64_t channels, int64_t block, int64_t line)
 {
+    assert(channels > 0 && block > 0 && line > 0);
     enum {
         NARROW = 32,
         WIDE = 64,

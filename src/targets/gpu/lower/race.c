@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See race.h.
+#include <assert.h>
+
 #include "targets/gpu/lower/race.h"
 
 #define WEIGHT_BYTES ((size_t)64 << 20) // of all weights together, beyond the level-2 cache
@@ -42,11 +44,13 @@ void gpu_race_fini(struct gpu_race *r)
 
 void *gpu_race_weights(const struct gpu_race *r, int turn)
 {
+    assert(r->weights > 0 && turn >= 0);
     return (char *)r->b + r->weight_bytes * (size_t)(turn % r->weights);
 }
 
 bool gpu_race_begin(struct gpu_race *r, gpu_race_launch launch, void *user, struct mgx_diag *diag)
 {
+    assert(r->made && r->work);
     struct gpu_device *d = r->device;
     if (!launch(user, r, 0, diag) || d->api->stream_wait(d, r->stream, diag) != MGX_OK ||
         d->api->capture_begin(d, r->stream, diag) != MGX_OK)
@@ -59,6 +63,7 @@ bool gpu_race_begin(struct gpu_race *r, gpu_race_launch launch, void *user, stru
 
 void gpu_race_run(struct gpu_race *r)
 {
+    assert(r->graph);
     struct gpu_device *d = r->device;
     struct mgx_diag quiet = {.status = MGX_OK};
     if (d->api->graph_launch(d, r->graph, r->stream, &quiet) == MGX_OK)

@@ -66,6 +66,7 @@ const struct gpu_fold *gpu_fold_find(const struct mgx_op *op)
 
 int gpu_row_add(struct gpu_row *row, const struct gpu_node *node)
 {
+    assert(row->count >= 0 && row->count <= GPU_ROW_NODES);
     if (row->count == GPU_ROW_NODES)
         return -1;
     struct gpu_node *n = &row->nodes[row->count];
@@ -476,6 +477,7 @@ static int in_place(const struct mgx_plan_offer *c, const struct gpu_row *row)
 
 enum mgx_plan_answer gpu_row_take(struct mgx_plan_offer *c, struct gpu_row *row)
 {
+    assert(row->result >= 0 && row->result < row->count);
     struct gpu_row_division d;
     struct mgx_str text = {0};
     const char *why = refuses(c, row);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "targets/gpu/lower/row_divide.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { SPREAD_ROWS = 1024 };
@@ -77,6 +78,7 @@ static void need(const struct gpu_row *row, int k, bool *needed)
 
 void gpu_row_need(const struct gpu_row_division *d, int stage, bool *needed)
 {
+    assert(stage >= 0 && stage <= d->stages);
     const struct gpu_row *row = d->row;
     memset(needed, 0, GPU_ROW_NODES * sizeof *needed);
     if (stage == d->stages)
@@ -88,6 +90,7 @@ void gpu_row_need(const struct gpu_row_division *d, int stage, bool *needed)
 
 bool gpu_row_is_input(const struct gpu_row_division *d, int k)
 {
+    assert(k >= 0 && k < d->row->count);
     return d->row->nodes[k].kind == GPU_NODE_INPUT && d->row->nodes[k].full;
 }
 
@@ -118,6 +121,7 @@ static bool stays(const struct gpu_row_division *d, int k)
 
 bool gpu_row_is_kept(const struct gpu_row_division *d, int k)
 {
+    assert(k >= 0 && k < d->row->count);
     return d->cached && stays(d, k);
 }
 

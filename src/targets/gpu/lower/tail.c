@@ -2,6 +2,7 @@
 // Pairs of an instruction and its reader; tail.h says more.
 #include "targets/gpu/lower/tail.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 int gpu_body_input(const struct mgx_module *body, const struct mgx_ins *param)
 {
+    assert(body && param);
     struct mgx_ins *params[GPU_CALL_INPUTS];
     const int count = mgx_module_parameters(body, params, GPU_CALL_INPUTS);
     for (int i = 0; i < count && i < GPU_CALL_INPUTS; i++)
@@ -24,6 +26,7 @@ int gpu_body_input(const struct mgx_module *body, const struct mgx_ins *param)
 bool gpu_body_around(const struct mgx_module *body, const struct mgx_ins *last,
                      const struct mgx_ins *ins, int most, int *extra, int *extra_count, int *place)
 {
+    assert(*extra_count >= 0 && *extra_count <= most);
     *place = -1;
     for (int i = 0; i < last->in_count; i++) {
         const bool own = last->in[i] == ins;
@@ -79,6 +82,7 @@ bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, stru
 
 struct mgx_ints gpu_tail_padding(struct gpu_tail *t)
 {
+    assert(t->ins && t->ins->shape.rank > 2);
     const struct mgx_ints own = mgx_ins_ints(t->ins, "padding");
     if (!t->pad)
         return own;
@@ -148,6 +152,7 @@ static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
 void gpu_emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const struct gpu_tail *t,
                    int axis, int v)
 {
+    assert(v > 0 && axis >= 0 && axis < c->out->rank);
     for (int e = 0; e < t->extra_count; e++) {
         const struct mgx_shape *s = &c->in[t->extra[e]];
         mgx_str_printf(out, "    const i64 ea%d = ", e);
@@ -169,6 +174,7 @@ void gpu_emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const st
 
 int gpu_tail_inputs(const struct gpu_tail *t, int *in)
 {
+    assert(t->ins->in_count <= GPU_TAIL_OPERANDS);
     int count = 0;
     for (int i = 0; i < t->ins->in_count; i++)
         in[count++] = t->operand[i];

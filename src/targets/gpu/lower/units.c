@@ -9,6 +9,7 @@
 // instructions of their own.
 #include "targets/gpu/lower/units.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -95,6 +96,7 @@ static void emit_amd(struct mgx_str *out, const struct gpu_units *u)
 
 void gpu_emit_units(struct mgx_str *out, const struct gpu_units *u, int pieces)
 {
+    assert(pieces >= 1 && pieces <= 3);
     mgx_str_printf(out, "#define PIECES %d\n", pieces);
     if (u->instruction)
         emit_amd(out, u);

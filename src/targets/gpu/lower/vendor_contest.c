@@ -6,6 +6,7 @@
 //     a word kept          that algorithm, if the library still has it
 //
 // What is taken has run here once: a library without code for the card says so only then.
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -370,6 +371,7 @@ enum mgx_status gpu_vendor_choose(struct mgx_plan_offer *c, const struct gpu_ven
                                   const struct gpu_vendor_entry *entries, int count, int *choice,
                                   const char **said)
 {
+    assert(count >= 0 && (entries || !count));
     struct contest t = {.c = c, .v = v, .entries = entries, .count = count};
     const bool named = gpu_machine(c->machine)->provider != NULL;
     struct own own;

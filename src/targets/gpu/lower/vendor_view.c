@@ -4,6 +4,7 @@
 //
 //     dot           all batches together are rows where b is the same for all, else batch entries
 //     convolution   a window over an image; 1 x 1 without steps, channels last: a dot besides
+#include <assert.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -238,6 +239,7 @@ static unsigned common_alignment(const struct mgx_plan_offer *c, const struct gp
 
 struct mgx_shape gpu_vendor_packed(const struct mgx_plan_offer *c, const struct gpu_vendor_view *v)
 {
+    assert(v->column_axis >= 0 && v->column_axis < c->out->rank);
     struct mgx_shape s = mgx_shape_make(v->whole.type, c->out->rank, c->out->lens);
     int64_t stride = s.lens[v->column_axis];
     s.strides[v->column_axis] = 1;

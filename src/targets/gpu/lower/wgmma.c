@@ -8,6 +8,7 @@
 //
 // b is packed once (a dot of 16 bits shares it with gpu::few), columns x depth with every tap filled up to blocks of 64, and lies on the card.
 // Results lie as they like; whole lines are written at once where columns are innermost.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                       struct gpu_wgmma_tile *t)
 {
+    assert(g->rows > 0 && g->p.columns > 0 && g->blocks > 0);
     const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
     const struct gpu_wgmma_size size = {.rows = g->rows,
                                         .columns = g->p.columns,

@@ -117,6 +117,7 @@ static void gather(const struct gpu_wgmma_product *g, const struct mgx_tensor *w
 
 size_t gpu_wgmma_packed_bytes(const struct gpu_wgmma_product *g)
 {
+    assert(g->p.columns > 0 && g->blocks > 0);
     return (size_t)g->p.columns * (size_t)g->blocks * (size_t)gpu_wgmma_b_bytes(g->units);
 }
 
@@ -174,6 +175,7 @@ bool gpu_wgmma_pack(const struct mgx_plan_machine *machine, const struct gpu_wgm
 
 struct gpu_tensor_map gpu_wgmma_map(const struct gpu_wgmma_product *g, void *address, int columns)
 {
+    assert(columns > 0 && columns <= 256);
     const bool split = g->units == GPU_WGMMA_SPLIT;
     const uint64_t bytes = (uint64_t)g->blocks * (uint64_t)gpu_wgmma_b_bytes(g->units);
     const uint64_t size = g->units == GPU_WGMMA_TF32 ? 4 : gpu_wgmma_is_bytes(g->units) ? 1 : 2;

@@ -5,6 +5,7 @@
 //     convolution   of one to three axes, channels last: 1 x 1 without steps is a dot, the rest is gathered tap by tap;
 //                   few channels, or pixels that are no lines, are packed first; several groups share
 //                   a tile where they are narrow
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ static bool set_units(struct gpu_wgmma_product *g, enum mgx_type type, bool tf32
 // One stride for all of these axes together, in their order; false if there is none.
 bool gpu_wgmma_merge(const struct mgx_shape *s, const int *axes, int count, int64_t *stride)
 {
+    assert(count >= 0 && count <= s->rank);
     int64_t len = 1;
     *stride = 0;
     for (int i = count - 1; i >= 0; i--) {
@@ -318,6 +320,7 @@ static bool leaves_quads(const struct mgx_shape *out, const struct gpu_wgmma_pro
 bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
                      const struct mgx_ins *conv)
 {
+    assert(make->in_count > 0 && conv->in_count >= 2);
     const enum mgx_type from = make->in[0]->shape.type, to = make->shape.type;
     const struct mgx_ints far = mgx_ins_ints(conv, "dilation");
     const bool bytes = to == MGX_INT8 || to == MGX_UINT8;

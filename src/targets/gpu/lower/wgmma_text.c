@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The text of the Hopper kernel for one product: sizes, tile, epilogue, and the packing of images.
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -460,6 +461,7 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
 const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                            const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *t)
 {
+    assert(t->columns > 0 && t->rows > 0);
     mgx_str_put(out, gpu_text_lines);
     if (is_narrow(c->out->type))
         mgx_str_put(out, "#define erf(x) narrow_erf(x)\n");

@@ -18,6 +18,8 @@
 // GPT-2 at batch 1, 16 and 32; what the model picks is 4 % slower than the best of them in geometric
 // mean), 1,200 of 60 products of floats in TF32 (9 %) and as many of split ones (8 %). What `stay`
 // holds fits those of 16 bits.
+#include <assert.h>
+
 #include "targets/gpu/lower/wgmma.h"
 
 // 16 bits and bytes differ in a block's latencies and in how many rows by columns of one the units
@@ -143,6 +145,7 @@ static bool fits_split(const struct gpu_wgmma_tile *t)
 
 int64_t gpu_wgmma_tiles(const struct gpu_wgmma_tile *t, int64_t rows, int64_t columns, int64_t unit)
 {
+    assert(unit > 0 && columns % unit == 0);
     return over(rows, t->rows) * (columns / unit) * over(unit, t->columns);
 }
 
@@ -280,6 +283,7 @@ static int consider(struct ranked *list, int count, int most, struct gpu_wgmma_t
 
 int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *tiles, int most)
 {
+    assert(size->rows > 0 && size->blocks > 0 && most > 0);
     struct ranked list[GPU_WGMMA_TILES];
     int count = 0;
     most = most < GPU_WGMMA_TILES ? most : GPU_WGMMA_TILES;
@@ -314,6 +318,7 @@ void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out)
 struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
                                    const struct gpu_wgmma_tile *t, int multiprocessors)
 {
+    assert(multiprocessors > 0 && t->split > 0 && t->per_multiprocessor > 0);
     const int64_t tiles = gpu_wgmma_tiles(t, g->rows, g->p.columns, g->unit);
     const int64_t at_once = (int64_t)multiprocessors * t->per_multiprocessor;
     const int64_t blocks = t->stays && tiles > at_once ? at_once : tiles * t->split;

@@ -3,6 +3,7 @@
 // after the other, with weights that differ from launch to launch as those of layers do.
 //
 // The first one that is measured compiles them all, side by side.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,7 @@ static bool launch_fold(const struct gpu_wgmma_entry *e, const struct gpu_race *
 
 bool gpu_wgmma_turn(void *user, const struct gpu_race *race, int turn, struct mgx_diag *diag)
 {
+    assert(race->weights > 0 && turn >= 0);
     struct gpu_wgmma_entry *e = user;
     struct gpu_device *d = race->device;
     struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS];
@@ -206,6 +208,7 @@ static void release(struct contest *t)
 enum mgx_status gpu_wgmma_tune(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                                const struct gpu_wgmma_tile *tiles, int count, int *choice)
 {
+    assert(count > 0 && count <= GPU_WGMMA_TILES);
     struct contest t = {.c = c, .g = g, .tiles = tiles, .count = count};
     const struct mgx_plan_contest contest = {.describe = describe_problem,
                                              .name = name,
