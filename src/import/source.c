@@ -178,8 +178,7 @@ bool mgx_region_is_usable(const struct mgx_region *r, const struct mgx_shape *sh
     assert(r->data || !r->size);
     enum { WEIGHT = 16 << 10 }; // bytes of floats that may stay misaligned
     const bool weight =
-        (shape->type == MGX_FLOAT || shape->type == MGX_HALF || shape->type == MGX_BF16) &&
-        r->size >= WEIGHT;
+        (shape->type == MGX_FLOAT || mgx_type_is_half_or_bf16(shape->type)) && r->size >= WEIGHT;
     return (weight || (uintptr_t)r->data % alignment_of(shape->type) == 0) &&
            (shape->type != MGX_BOOL || only_zeros_and_ones(r->data, r->size));
 }

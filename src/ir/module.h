@@ -202,6 +202,14 @@ enum mgx_status mgx_program_replace_literals(struct mgx_program *p,
     for (struct mgx_ins *ins = (module)->first, *next_##ins = ins ? ins->next : NULL; ins;         \
          ins = next_##ins, next_##ins = ins ? ins->next : NULL) // the body may remove `ins`
 bool mgx_is(const struct mgx_ins *ins, const struct mgx_op *op);
+static inline bool mgx_is_product(const struct mgx_ins *ins)
+{
+    return ins->op->flags & MGX_OP_PRODUCT;
+}
+static inline bool mgx_is_of_matrices(const struct mgx_ins *ins) // a product of matrices
+{
+    return ins->op->flags & MGX_OP_MATRICES;
+}
 int mgx_use_count(const struct mgx_ins *ins);
 bool mgx_used_once(const struct mgx_ins *ins);
 struct mgx_ins *mgx_module_return(const struct mgx_module *m); // NULL if there is none

@@ -63,6 +63,11 @@ enum mgx_op_flags {
     MGX_OP_CHANNELS_LAST = 1 << 13, // of images {n, c, ...}: fastest with channels innermost
     MGX_OP_CHANNELS_LAST_4D = 1 << 14, // ... where they have two spatial axes
     MGX_OP_HANDS_ON = 1 << 15,         // arranges tensors and computes no number of them
+    MGX_OP_PRODUCT = 1 << 16,          // sums products of inputs 0 and 1: a target multiplies tiles
+    MGX_OP_MATRICES = 1 << 17,         // ... of matrices: over the last axis and the last but one
+    MGX_OP_TRUTH = 1 << 18,            // gives 0 or 1, whatever the type
+    MGX_OP_STEP = 1 << 19,             // jumps: a little more may give another whole number
+    MGX_OP_BLIND = 1 << 20,            // moves the numbers of its inputs and looks at none
 };
 
 struct mgx_op {

@@ -70,6 +70,14 @@ bool mgx_type_is_integral(enum mgx_type type); // signed and unsigned integers, 
 bool mgx_type_is_unsigned(enum mgx_type type);
 bool mgx_type_is_signed(enum mgx_type type); // signed integers and floats
 bool mgx_type_is_complex(enum mgx_type type);
+static inline bool mgx_type_is_byte(enum mgx_type type) // an integer of eight bits
+{
+    return type == MGX_INT8 || type == MGX_UINT8;
+}
+static inline bool mgx_type_is_half_or_bf16(enum mgx_type type) // the floats of 16 bits
+{
+    return type == MGX_HALF || type == MGX_BF16;
+}
 bool mgx_type_is_fp8(
     enum mgx_type type); // a float of eight bits with a mantissa: not the powers of two
 int mgx_type_bits(enum mgx_type type); // of value in an integer of this type

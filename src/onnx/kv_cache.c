@@ -37,7 +37,7 @@ static enum mgx_status read_scale(struct mgx_node *n, const char *how, int i, in
 
 static enum mgx_status check_type(struct mgx_node *n, enum mgx_type type, int64_t bits)
 {
-    const bool known = type == MGX_INT8 || type == MGX_UINT8 || type == MGX_FP8E4M3FN;
+    const bool known = mgx_type_is_byte(type) || type == MGX_FP8E4M3FN;
     if (!known)
         return mgx_node_invalid(n, "a quantized cache of type %s", mgx_type_name(type));
     if (bits != (type == MGX_UINT8 ? 4 : 8))

@@ -98,7 +98,7 @@ const struct mgx_op mgx_op_concat = {
     .attr_size = sizeof(struct concat),
     .in_min = 1,
     .in_max = -1,
-    .flags = MGX_OP_ANY_STRIDE | MGX_OP_MOVE,
+    .flags = MGX_OP_ANY_STRIDE | MGX_OP_MOVE | MGX_OP_BLIND,
     .shape = shape,
     .compute = compute,
 };

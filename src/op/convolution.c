@@ -167,7 +167,7 @@ const struct mgx_op mgx_op_convolution = {
     .defaults = &mgx_convolution_defaults,
     .in_min = 2,
     .in_max = 2,
-    .flags = MGX_OP_CHANNELS_LAST,
+    .flags = MGX_OP_CHANNELS_LAST | MGX_OP_PRODUCT,
     .shape = shape,
     .compute = compute,
 };
@@ -181,7 +181,7 @@ const struct mgx_op mgx_op_quant_convolution = {
     .defaults = &mgx_convolution_defaults,
     .in_min = 2,
     .in_max = 4,
-    .flags = MGX_OP_CHANNELS_LAST,
+    .flags = MGX_OP_CHANNELS_LAST | MGX_OP_PRODUCT,
     .shape = quant_shape,
     .unranked_type = mgx_quant_unranked,
     .compute = compute,

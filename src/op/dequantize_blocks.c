@@ -165,7 +165,7 @@ static void put(int bits, const uint8_t *x, int64_t stride, double zero, double 
 {
     const enum mgx_type type = y->shape.type;
     const bool lines = stride == 1 && y->shape.strides[1] == 1;
-    if (lines && bits < 8 && (type == MGX_FLOAT || type == MGX_HALF || type == MGX_BF16))
+    if (lines && bits < 8 && (type == MGX_FLOAT || mgx_type_is_half_or_bf16(type)))
         put_few(bits, x, zero, scale, y, to, count);
     else if (lines && type == MGX_HALF && is_byte(zero))
         put_bytes(x, zero, scale, (uint16_t *)y->data + to, count);

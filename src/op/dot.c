@@ -110,6 +110,7 @@ const struct mgx_op mgx_op_dot = {
     .meaning = "y = a b, the matrix product",
     .in_min = 2,
     .in_max = 2,
+    .flags = MGX_OP_PRODUCT | MGX_OP_MATRICES,
     .shape = shape,
     .compute = compute,
 };
@@ -120,6 +121,7 @@ const struct mgx_op mgx_op_quant_dot = {
         "y = (a - p) (b - q) of narrow integers, summed in int32; of fp8, bf16 a b, in float",
     .in_min = 2,
     .in_max = 4,
+    .flags = MGX_OP_PRODUCT | MGX_OP_MATRICES,
     .shape = quant_shape,
     .unranked_type = mgx_quant_unranked,
     .compute = compute,

@@ -80,6 +80,7 @@ const struct mgx_op mgx_op_gather = {
     .attr_size = sizeof(struct gather),
     .in_min = 2,
     .in_max = 2,
+    .flags = MGX_OP_BLIND,
     .shape = shape,
     .compute = compute,
 };

@@ -113,6 +113,7 @@ const struct mgx_op mgx_op_gathernd = {
     .attr_size = sizeof(struct gathernd),
     .in_min = 2,
     .in_max = 2,
+    .flags = MGX_OP_BLIND,
     .shape = shape,
     .compute = compute,
 };

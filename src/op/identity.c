@@ -20,7 +20,7 @@ const struct mgx_op mgx_op_identity = {
     .meaning = "y = x",
     .in_min = 1,
     .in_max = -1,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_VIEW | MGX_OP_ANY_STRIDE,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_VIEW | MGX_OP_ANY_STRIDE | MGX_OP_BLIND,
     .shape = identity_shape,
     .compute = identity_compute,
 };
@@ -43,7 +43,7 @@ const struct mgx_op mgx_op_contiguous = {
     .meaning = "y = x in row-major order",
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_POINTWISE | MGX_OP_ANY_STRIDE,
+    .flags = MGX_OP_POINTWISE | MGX_OP_ANY_STRIDE | MGX_OP_BLIND,
     .shape = contiguous_shape,
     .compute = contiguous_compute,
 };

@@ -39,7 +39,7 @@ const struct mgx_op mgx_op_layout = {
     .attr_size = sizeof(struct layout),
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_POINTWISE | MGX_OP_ANY_STRIDE,
+    .flags = MGX_OP_POINTWISE | MGX_OP_ANY_STRIDE | MGX_OP_BLIND,
     .shape = shape,
     .compute = compute,
 };

@@ -42,7 +42,7 @@ static enum mgx_status resized(struct mgx_shape_call *c, enum mgx_type type, boo
 static enum mgx_status require_byte(struct mgx_shape_call *c)
 {
     const enum mgx_type type = c->in[0]->type;
-    if (type == MGX_INT8 || type == MGX_UINT8)
+    if (mgx_type_is_byte(type))
         return MGX_OK;
     return mgx_fail(c->diag, MGX_INVALID, "%s: takes int8 or uint8, given %s", c->op->name,
                     mgx_type_name(type));

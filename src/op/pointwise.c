@@ -25,7 +25,7 @@ static enum mgx_status where_shape(struct mgx_shape_call *c, struct mgx_shape *o
 static enum mgx_status where_compute(struct mgx_compute_call *c);
 static enum mgx_type row_unranked(const struct mgx_shape_call *c);
 
-enum { ORDERED = 0, SWAPS = MGX_OP_COMMUTATIVE };
+enum { ORDERED = 0, SWAPS = MGX_OP_COMMUTATIVE, TRUTH = MGX_OP_TRUTH, STEP = MGX_OP_STEP };
 
 static const struct mgx_field line_fields[] = {
     MGX_REAL(struct mgx_line_attr, alpha), MGX_REAL(struct mgx_line_attr, beta), {0}};

@@ -20,8 +20,8 @@
 //     ROW_WHERE(name, real)                           reads a condition of another type
 //
 // x, y, z are the operands, n their number; of two a row says whether they may be swapped: SWAPS,
-// ORDERED. The result is of the operands' type or bool: SAME, BOOL. The texts keep to what C, CUDA
-// C and OpenCL C share.
+// ORDERED. TRUTH: it gives 0 or 1; STEP: it jumps. The result is of the operands' type or bool:
+// SAME, BOOL. The texts keep to what C, CUDA C and OpenCL C share.
 //
 // Holds: NaN passes through selections as in numpy (write the comparison so that NaN falls into the
 // branch that hands it on); integers wrap; dividing an integer by zero gives 0 and never traps.
@@ -58,13 +58,14 @@ PW_FN i64 pw_pow(i64 x, i64 y)
 // Short forms of rows, by the number of operands.
 #define UNARY(name, e) ROW_REAL(name, 1, e)
 #define UNARY_ALL(name, e, s, u) ROW_ALL(name, 1, ORDERED, SAME, e, s, u)
-#define UNARY_BOOL(name, e, s, u) ROW_ALL(name, 1, ORDERED, BOOL, e, s, u)
+#define UNARY_STEP(name, e, s, u) ROW_ALL(name, 1, STEP, SAME, e, s, u)
+#define UNARY_BOOL(name, e, s, u) ROW_ALL(name, 1, TRUTH, BOOL, e, s, u)
 #define UNARY_INT(name, s, u) ROW_INT(name, 1, ORDERED, s, u)
 #define UNARY_ALPHA(name, alpha, e) ROW_ALPHA(name, alpha, e)
 #define UNARY_LINE(name, alpha, beta, e) ROW_LINE(name, alpha, beta, e)
 #define BINARY_ALL(name, order, e, s, u) ROW_ALL(name, 2, order, SAME, e, s, u)
 #define BINARY_SAME(name, order, e) ROW_ALL(name, 2, order, SAME, e, e, e)
-#define BINARY_BOOL(name, order, e) ROW_ALL(name, 2, order, BOOL, e, e, e)
+#define BINARY_BOOL(name, order, e) ROW_ALL(name, 2, order | TRUTH, BOOL, e, e, e)
 #define BINARY_WRAP(name, order, e) ROW_WRAP(name, 2, order, e)
 #define BINARY_INT(name, order, s, u) ROW_INT(name, 2, order, s, u)
 #define TERNARY_SAME(name, e) ROW_ALL(name, 3, ORDERED, SAME, e, e, e)
@@ -78,30 +79,30 @@ UNARY(asinh, asinh(x))
 UNARY(atan, atan(x))
 UNARY(atanh, atanh(x))
 UNARY_INT(bitwise_not, ~x, ~x)
-UNARY_ALL(ceil, ceil(x), x, x)
+UNARY_STEP(ceil, ceil(x), x, x)
 UNARY(cos, cos(x))
 UNARY(cosh, cosh(x))
 UNARY(erf, erf(x))
 UNARY(exp, exp(x))
-UNARY_ALL(floor, floor(x), x, x)
+UNARY_STEP(floor, floor(x), x, x)
 UNARY_BOOL(isinf, (x == x) & (x - x != 0), 0, 0)
 UNARY_BOOL(isnan, x != x, 0, 0)
 UNARY(log, log(x))
 UNARY(log2, log2(x))
-UNARY_ALL(nearbyint, rint(x), x, x)
+UNARY_STEP(nearbyint, rint(x), x, x)
 UNARY_ALL(neg, -x, pw_neg(x), 0 - x)
 UNARY_BOOL(not, x == 0, x == 0, x == 0)
 UNARY(recip, 1 / x)
 UNARY_ALL(relu, x < 0 ? 0 : x, x < 0 ? 0 : x, x)
 UNARY(rsqrt, 1 / sqrt(x))
 UNARY(sigmoid, 1 / (1 + exp(-x)))
-UNARY_ALL(sign, x != x ? x : (x > 0) - (x < 0), (x > 0) - (x < 0), x > 0)
+UNARY_STEP(sign, x != x ? x : (x > 0) - (x < 0), (x > 0) - (x < 0), x > 0)
 UNARY(sin, sin(x))
 UNARY(sinh, sinh(x))
 UNARY(sqrt, sqrt(x))
 UNARY(tan, tan(x))
 UNARY(tanh, tanh(x))
-UNARY_ALL(trunc, trunc(x), x, x)
+UNARY_STEP(trunc, trunc(x), x, x)
 
 // Activations that models spell with several operators; pass/rules/activation.c finds them.
 UNARY(gelu, x * 0.5 * (1 + erf(x * 0.70710678118654752)))
@@ -123,16 +124,16 @@ BINARY_INT(bitwise_and, SWAPS, x & y, x & y)
 BINARY_INT(bitwise_or, SWAPS, x | y, x | y)
 BINARY_INT(bitwise_xor, SWAPS, x ^ y, x ^ y)
 BINARY_ALL(div, ORDERED, x / y, pw_div(x, y), y == 0 ? 0 : x / y)
-BINARY_SAME(equal, SWAPS, x == y)
-BINARY_ALL(fmod, ORDERED, fmod(x, y), pw_rem(x, y), y == 0 ? 0 : x % y)
-BINARY_SAME(greater, ORDERED, x > y)
-BINARY_SAME(less, ORDERED, x < y)
+BINARY_SAME(equal, SWAPS | TRUTH, x == y)
+BINARY_ALL(fmod, STEP, fmod(x, y), pw_rem(x, y), y == 0 ? 0 : x % y)
+BINARY_SAME(greater, TRUTH, x > y)
+BINARY_SAME(less, TRUTH, x < y)
 BINARY_BOOL(logical_and, SWAPS, (x != 0) & (y != 0))
 BINARY_BOOL(logical_or, SWAPS, (x != 0) | (y != 0))
 BINARY_BOOL(logical_xor, SWAPS, (x != 0) ^ (y != 0))
 BINARY_SAME(max, SWAPS, (x != x) | (x > y) ? x : y)
 BINARY_SAME(min, SWAPS, (x != x) | (x < y) ? x : y)
-BINARY_ALL(mod, ORDERED,
+BINARY_ALL(mod, STEP,
            fmod(x, y) == 0                ? copysign(fmod(x, y), y)
            : (fmod(x, y) < 0) != (y < 0)  ? fmod(x, y) + y
                                           : fmod(x, y),
@@ -148,6 +149,7 @@ TERNARY_WHERE(where, x != 0 ? y : z)
 
 #undef UNARY
 #undef UNARY_ALL
+#undef UNARY_STEP
 #undef UNARY_BOOL
 #undef UNARY_INT
 #undef UNARY_ALPHA

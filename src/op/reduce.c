@@ -173,7 +173,7 @@ static double undefined_mean(enum mgx_type type)
 
 static bool has_infinity(enum mgx_type type)
 {
-    return type == MGX_FLOAT || type == MGX_DOUBLE || type == MGX_HALF || type == MGX_BF16 ||
+    return type == MGX_FLOAT || type == MGX_DOUBLE || mgx_type_is_half_or_bf16(type) ||
            type == MGX_FP8E5M2;
 }
 

@@ -47,6 +47,7 @@ const struct mgx_op mgx_op_reverse = {
     .attr_size = sizeof(struct reverse),
     .in_min = 1,
     .in_max = 1,
+    .flags = MGX_OP_BLIND,
     .shape = shape,
     .compute = compute,
 };

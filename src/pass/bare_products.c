@@ -217,14 +217,9 @@ static struct mgx_ins *less(struct mgx_ins *at, struct mgx_ins *y, struct mgx_in
 
 // --- products ---
 
-static bool is_byte(const struct mgx_ins *ins)
-{
-    return ins->shape.type == MGX_INT8 || ins->shape.type == MGX_UINT8;
-}
-
 static bool multiplies_bytes(const struct mgx_ins *ins)
 {
-    return is_byte(ins->in[0]) && is_byte(ins->in[1]);
+    return mgx_type_is_byte(ins->in[0]->shape.type) && mgx_type_is_byte(ins->in[1]->shape.type);
 }
 
 static bool is_nothing(const struct mgx_ins *zero)

@@ -53,48 +53,18 @@ struct wide {
     struct mgx_map narrow; // values that such products read: they stay as they are
 };
 
-static bool is_narrow(enum mgx_type type)
-{
-    return type == MGX_HALF || type == MGX_BF16;
-}
-
-static bool is_listed(const struct mgx_op *const *list, const struct mgx_op *op)
-{
-    for (; *list; list++)
-        if (*list == op)
-            return true;
-    return false;
-}
-
 // Does not look at values: worth doing in 16 bits as long as its inputs have no wide form.
 static bool only_moves(const struct mgx_op *op)
 {
-    static const struct mgx_op *const movers[] = {
-        &mgx_op_concat, &mgx_op_gather,  &mgx_op_gathernd, &mgx_op_contiguous,
-        &mgx_op_layout, &mgx_op_reverse, &mgx_op_identity, NULL};
-    return (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_HANDS_ON)) || is_listed(movers, op);
-}
-
-// Gives 0 or 1, whatever the type.
-static bool is_truth(const struct mgx_op *op)
-{
-    static const struct mgx_op *const truths[] = {&mgx_op_equal,      &mgx_op_greater,
-                                                  &mgx_op_less,       &mgx_op_logical_and,
-                                                  &mgx_op_logical_or, &mgx_op_logical_xor,
-                                                  &mgx_op_isnan,      &mgx_op_isinf,
-                                                  &mgx_op_not,        NULL};
-    return is_listed(truths, op);
+    return op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_HANDS_ON | MGX_OP_BLIND);
 }
 
 // A small change of the input may change the result by much: sees the 16 bits.
 static bool jumps(const struct mgx_ins *ins)
 {
-    static const struct mgx_op *const steps[] = {&mgx_op_floor, &mgx_op_ceil, &mgx_op_nearbyint,
-                                                 &mgx_op_trunc, &mgx_op_sign, &mgx_op_mod,
-                                                 &mgx_op_fmod,  NULL};
     if (ins->op == &mgx_op_quantizelinear)
         return false;
-    return !mgx_type_is_float(ins->shape.type) || is_truth(ins->op) || is_listed(steps, ins->op);
+    return !mgx_type_is_float(ins->shape.type) || ins->op->flags & (MGX_OP_TRUTH | MGX_OP_STEP);
 }
 
 static struct mgx_ins *known(const struct wide *w, const struct mgx_ins *x)
@@ -114,8 +84,9 @@ static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
                       mgx_shape_elements(&x->shape) >= mgx_shape_elements(&x->in[0]->shape);
     const bool passes = view || op == &mgx_op_broadcast || op == &mgx_op_dequantize_blocks ||
                         op == &mgx_op_dequantizelinear;
-    if (!is_narrow(x->shape.type) || x->in_count > PIECES || (!passes && !mgx_is_joined(x)))
-        return is_narrow(x->shape.type) ? mgx_emit_convert(at, x, MGX_FLOAT) : x;
+    if (!mgx_type_is_half_or_bf16(x->shape.type) || x->in_count > PIECES ||
+        (!passes && !mgx_is_joined(x)))
+        return mgx_type_is_half_or_bf16(x->shape.type) ? mgx_emit_convert(at, x, MGX_FLOAT) : x;
     for (int i = 0; i < x->in_count; i++)
         in[i] = widened_constant(at, x->in[i]);
     return mgx_emit_again(at, x, in, x->in_count);
@@ -125,8 +96,9 @@ static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
 static struct mgx_ins *widened(struct wide *w, struct mgx_ins *at, struct mgx_ins *x, bool rounded)
 {
     struct mgx_ins *const there = known(w, x), *y = there;
-    const bool exact = y && (is_truth(y->op) || (y->op == &mgx_op_convert && y->in[0] == x));
-    if (!is_narrow(x->shape.type) || (y && (exact || !rounded)))
+    const bool exact =
+        y && ((y->op->flags & MGX_OP_TRUTH) || (y->op == &mgx_op_convert && y->in[0] == x));
+    if (!mgx_type_is_half_or_bf16(x->shape.type) || (y && (exact || !rounded)))
         return y ? y : x;
     y = mgx_is_constant(w->module, x) ? widened_constant(at, x)
                                       : mgx_emit_convert(at, x, MGX_FLOAT);
@@ -240,7 +212,7 @@ static bool concerns(const struct wide *w, struct mgx_ins *ins)
         return false;
     bool any = false, wide = false;
     for (int i = 0; i < ins->in_count; i++) {
-        any |= is_narrow(ins->in[i]->shape.type);
+        any |= mgx_type_is_half_or_bf16(ins->in[i]->shape.type);
         wide |= known(w, ins->in[i]) != NULL;
     }
     return any && (wide || !only_moves(ins->op));
@@ -263,7 +235,7 @@ static bool fits(const struct wide *w, const struct mgx_ins *ins)
     if (!shapes || !in || !values)
         return false;
     for (int i = 0; i < n; i++) {
-        const bool narrow = is_narrow(ins->in[i]->shape.type);
+        const bool narrow = mgx_type_is_half_or_bf16(ins->in[i]->shape.type);
         shapes[i] = ins->in[i]->shape;
         shapes[i].type = narrow ? MGX_FLOAT : shapes[i].type;
         in[i] = &shapes[i];
@@ -277,7 +249,8 @@ static bool fits(const struct wide *w, const struct mgx_ins *ins)
                                   .values = values,
                                   .arena = scratch,
                                   .diag = &why};
-    const enum mgx_type type = is_narrow(ins->shape.type) ? MGX_FLOAT : ins->shape.type;
+    const enum mgx_type type =
+        mgx_type_is_half_or_bf16(ins->shape.type) ? MGX_FLOAT : ins->shape.type;
     return mgx_op_shape(&call, &shape) == MGX_OK && shape.type == type && type != MGX_TUPLE &&
            type != MGX_SEQUENCE && same_sizes(&shape, &ins->shape);
 }
@@ -301,7 +274,7 @@ static bool adds_mask(const struct mgx_ins *ins)
 // `y` takes the place of `ins`, whose type it has once it is stored.
 static enum mgx_status put(struct wide *w, struct mgx_ins *ins, struct mgx_ins *y, bool rounds)
 {
-    const bool narrow = is_narrow(ins->shape.type), read = is_read_narrow(w, ins);
+    const bool narrow = mgx_type_is_half_or_bf16(ins->shape.type), read = is_read_narrow(w, ins);
     struct mgx_ins *stored = y;
     if (y && narrow)
         stored = mgx_emit_convert(ins, y, ins->shape.type);
@@ -318,7 +291,7 @@ static enum mgx_status put(struct wide *w, struct mgx_ins *ins, struct mgx_ins *
 static enum mgx_status rewrite(struct wide *w, struct mgx_ins *ins)
 {
     struct mgx_ins **in = MGX_NEW_ARRAY(w->call->scratch, struct mgx_ins *, ins->in_count);
-    const bool rounded = jumps(ins), narrow = is_narrow(ins->shape.type);
+    const bool rounded = jumps(ins), narrow = mgx_type_is_half_or_bf16(ins->shape.type);
     const bool rounds = narrow && adds_mask(ins);
     if (!in)
         return mgx_fail_memory(w->call->diag);
@@ -335,9 +308,9 @@ static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
     bool noted = true;
     if (mgx_is_constant(w->module, ins))
         return MGX_OK;
-    if (is_narrow(ins->shape.type) && x->shape.type == MGX_FLOAT) {
+    if (mgx_type_is_half_or_bf16(ins->shape.type) && x->shape.type == MGX_FLOAT) {
         noted = mgx_map_put_pointer(&w->of, ins, x);
-    } else if (is_narrow(x->shape.type) && ins->shape.type == MGX_FLOAT) {
+    } else if (mgx_type_is_half_or_bf16(x->shape.type) && ins->shape.type == MGX_FLOAT) {
         const bool asked = x->op == &mgx_op_convert && x->mark == MGX_MARK_VARIABLE;
         if (!y)
             noted = mgx_map_put_pointer(&w->of, x, ins);
@@ -345,7 +318,7 @@ static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
             mgx_replace(ins, y);
             w->call->changed = true;
         }
-    } else if (y && is_truth(y->op)) {
+    } else if (y && (y->op->flags & MGX_OP_TRUTH)) {
         mgx_replace(ins, mgx_emit_convert(ins, y, ins->shape.type));
         w->call->changed = true;
     }

@@ -36,14 +36,15 @@ static bool is_listed(const struct mgx_op *const *list, const struct mgx_op *op)
 // Operators that do not look at values.
 static bool only_moves(const struct mgx_op *op)
 {
-    static const struct mgx_op *const movers[] = {&mgx_op_concat,           &mgx_op_gather,
-                                                  &mgx_op_gathernd,         &mgx_op_contiguous,
-                                                  &mgx_op_layout,           &mgx_op_reverse,
-                                                  &mgx_op_convert,          &mgx_op_allocate,
-                                                  &mgx_op_get_tuple_elem,   &mgx_op_where,
-                                                  &mgx_op_identity,         &mgx_op_quantizelinear,
-                                                  &mgx_op_dequantizelinear, NULL};
-    return (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_BUILTIN)) || is_listed(movers, op);
+    static const struct mgx_op *const others[] = {&mgx_op_convert,
+                                                  &mgx_op_allocate,
+                                                  &mgx_op_get_tuple_elem,
+                                                  &mgx_op_where,
+                                                  &mgx_op_quantizelinear,
+                                                  &mgx_op_dequantizelinear,
+                                                  NULL};
+    const unsigned moves = MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_BUILTIN | MGX_OP_BLIND;
+    return (op->flags & moves) || is_listed(others, op);
 }
 
 static bool is_listed_type(const struct mgx_data_types *d, enum mgx_type type)

@@ -22,7 +22,7 @@
 
 static bool is_widened(enum mgx_type type)
 {
-    return type == MGX_FLOAT || type == MGX_HALF || type == MGX_BF16;
+    return type == MGX_FLOAT || mgx_type_is_half_or_bf16(type);
 }
 
 static enum mgx_status status_of(const struct mgx_pass_call *c)

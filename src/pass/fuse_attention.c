@@ -13,7 +13,7 @@
 // A target that is asked says itself which types its kernels take; others take floats.
 static bool may_be(const struct mgx_pass_call *c, enum mgx_type type)
 {
-    return type == MGX_FLOAT || (c->options->supports && (type == MGX_HALF || type == MGX_BF16));
+    return type == MGX_FLOAT || (c->options->supports && mgx_type_is_half_or_bf16(type));
 }
 
 // Floats of static lengths over the same batch axes. Few rows are faster as products over K and V

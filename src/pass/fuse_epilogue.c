@@ -18,8 +18,7 @@
 static bool is_quantized(const struct mgx_ins *product, const struct mgx_ins *user)
 {
     assert(product->uses);
-    return product->shape.type == MGX_INT32 &&
-           (user->shape.type == MGX_INT8 || user->shape.type == MGX_UINT8);
+    return product->shape.type == MGX_INT32 && mgx_type_is_byte(user->shape.type);
 }
 
 // What a product of floats leaves where one of bfloat16 reads it.
@@ -63,7 +62,7 @@ static bool takes_factor(const struct mgx_ins *conv, const struct mgx_ins *mul)
 // A target that is asked says itself which types its kernels leave; others leave floats.
 static bool may_leave(const struct mgx_pass_call *c, enum mgx_type type)
 {
-    return type == MGX_FLOAT || (c->options->supports && (type == MGX_HALF || type == MGX_BF16));
+    return type == MGX_FLOAT || (c->options->supports && mgx_type_is_half_or_bf16(type));
 }
 
 // A target that does not know such products is asked for tag "factor" and takes the rest of the
@@ -136,7 +135,7 @@ static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module
         return MGX_OK;
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
-        if (!mgx_has_epilogue(ins->op) || !ins->uses || !mgx_shape_is_static(&ins->shape))
+        if (!mgx_is_product(ins) || !ins->uses || !mgx_shape_is_static(&ins->shape))
             continue;
         struct mgx_region region = {.count = 0};
         if (ins->in_count == 2 && takes_factor(ins, ins->in[0]) && wants_factor(c))

@@ -148,8 +148,8 @@ static bool widens_for_softmax(const struct group *g, const struct mgx_ins *in)
 {
     const struct mgx_ins *root = g->ins[0];
     const enum mgx_type from = in->op == &mgx_op_convert ? in->in[0]->shape.type : MGX_FLOAT;
-    return (from == MGX_HALF || from == MGX_BF16) && in->shape.type == MGX_FLOAT &&
-           mgx_used_once(root) && root->uses->user->op == &mgx_op_softmax;
+    return mgx_type_is_half_or_bf16(from) && in->shape.type == MGX_FLOAT && mgx_used_once(root) &&
+           root->uses->user->op == &mgx_op_softmax;
 }
 
 static bool may_join(const struct group *g, const struct mgx_ins *in)
@@ -185,7 +185,7 @@ static void grow(struct group *g)
 static uint32_t bit_of(const struct group *g, int input)
 {
     const struct mgx_ins *in = g->in[input], *root = g->ins[0];
-    return mgx_has_epilogue(in->op) && in->owner == root->owner &&
+    return mgx_is_product(in) && in->owner == root->owner &&
                    mgx_shape_same_lens(&in->shape, &root->shape) && read_inside_only(g, in)
                ? (uint32_t)1 << input
                : 0;
@@ -264,8 +264,7 @@ static bool is_function(const struct group *g)
             return false;
         varies = g->in[i];
     }
-    return varies && (mgx_has_epilogue(varies->op) || varies->shape.type == MGX_INT8 ||
-                      varies->shape.type == MGX_UINT8);
+    return varies && (mgx_is_product(varies) || mgx_type_is_byte(varies->shape.type));
 }
 
 // Whether it has values that are quantized on the way: they may come from several products.

@@ -167,7 +167,7 @@ static bool replace_input(struct group *g, struct mgx_ins *in)
 // Is it a product, or element-wise work of one that nobody else reads?
 static bool is_of_product(const struct mgx_ins *ins, int depth)
 {
-    if (mgx_has_epilogue(ins->op))
+    if (mgx_is_product(ins))
         return mgx_used_once(ins);
     bool is = false;
     for (int i = 0; i < ins->in_count && depth > 0 && is_elementwise(ins) && !is; i++)
@@ -179,7 +179,7 @@ static bool is_byte_of_product(const struct mgx_ins *ins)
 {
     enum { DEEPEST = 16 };
     const enum mgx_type type = ins->shape.type;
-    return ins->op == &mgx_op_quantizelinear && (type == MGX_INT8 || type == MGX_UINT8) &&
+    return ins->op == &mgx_op_quantizelinear && mgx_type_is_byte(type) &&
            is_of_product(ins, DEEPEST);
 }
 

@@ -28,8 +28,8 @@
 static bool is_widening(const struct mgx_ins *ins)
 {
     const enum mgx_type from = ins->op == &mgx_op_convert ? ins->in[0]->shape.type : MGX_FLOAT;
-    return (ins->shape.type == MGX_FLOAT && (from == MGX_HALF || from == MGX_BF16)) ||
-           (ins->shape.type == MGX_INT32 && (from == MGX_INT8 || from == MGX_UINT8));
+    return (ins->shape.type == MGX_FLOAT && mgx_type_is_half_or_bf16(from)) ||
+           (ins->shape.type == MGX_INT32 && mgx_type_is_byte(from));
 }
 
 static bool only_moves(const struct mgx_op *op)
@@ -79,7 +79,7 @@ static enum mgx_status sink(struct mgx_pass_call *c, struct mgx_ins *ins)
 static struct mgx_ins *moved_literal(const struct mgx_ins *ins)
 {
     if (ins->op != &mgx_op_convert || ins->in[0]->shape.type != MGX_FLOAT ||
-        (ins->shape.type != MGX_HALF && ins->shape.type != MGX_BF16))
+        !mgx_type_is_half_or_bf16(ins->shape.type))
         return NULL;
     struct mgx_ins *move = ins->in[0];
     const bool moves = (only_moves(move->op) && move->in_count == 1) || move->op == &mgx_op_gather;

@@ -22,13 +22,13 @@
 
 static bool is_narrow(enum mgx_type t)
 {
-    const bool wide = mgx_type_size(t) > 2 || t == MGX_HALF || t == MGX_BF16;
+    const bool wide = mgx_type_size(t) > 2 || mgx_type_is_half_or_bf16(t);
     return mgx_type_is_number(t) && !wide && t != MGX_BOOL && t != MGX_FP8E8M0 && t != MGX_FP4X2;
 }
 
 static bool is_scale(enum mgx_type t)
 {
-    return t == MGX_FLOAT || t == MGX_DOUBLE || t == MGX_HALF || t == MGX_BF16;
+    return t == MGX_FLOAT || t == MGX_DOUBLE || mgx_type_is_half_or_bf16(t);
 }
 
 static enum mgx_type work_type(enum mgx_type t)
@@ -56,7 +56,7 @@ static struct mgx_ins *lowest_for_nan(struct mgx_ins *at, struct mgx_ins *x, dou
 // A float rounded to the digits of a narrower type; what is far beyond integers of 16 bits is cut.
 static struct mgx_ins *round_to(struct mgx_ins *at, struct mgx_ins *q, enum mgx_type type)
 {
-    if (type != MGX_HALF && type != MGX_BF16)
+    if (!mgx_type_is_half_or_bf16(type))
         return q;
     q = clip(at, q, -0x1p40, 0x1p40);
     const struct mgx_shape like = q->shape;
@@ -70,8 +70,8 @@ static struct mgx_ins *round_to(struct mgx_ins *at, struct mgx_ins *q, enum mgx_
 static bool is_kept(const struct mgx_rewriter *r, const struct mgx_ins *ins, enum mgx_type narrow,
                     enum mgx_type wide)
 {
-    const bool byte = narrow == MGX_INT8 || narrow == MGX_UINT8 ||
-                      (narrow == MGX_INT32 && ins->op == &mgx_op_dequantizelinear);
+    const bool byte =
+        mgx_type_is_byte(narrow) || (narrow == MGX_INT32 && ins->op == &mgx_op_dequantizelinear);
     return r->call->options->multiplies_bytes && byte && wide == MGX_FLOAT &&
            ins->in[1]->shape.type == MGX_FLOAT;
 }
@@ -80,7 +80,7 @@ static bool is_bare(const struct mgx_rewriter *r, const struct mgx_ins *ins)
 {
     bool bare = r->call->options->multiplies_bytes && ins->in_count == 2;
     for (int i = 0; i < 2; i++)
-        bare = bare && (ins->in[i]->shape.type == MGX_INT8 || ins->in[i]->shape.type == MGX_UINT8);
+        bare = bare && mgx_type_is_byte(ins->in[i]->shape.type);
     return bare;
 }
 

@@ -25,11 +25,6 @@
 
 enum { MAX_VIEWS = 8 };
 
-static bool is_byte(enum mgx_type type)
-{
-    return type == MGX_INT8 || type == MGX_UINT8;
-}
-
 // --- scales and zero points ---
 
 // The instruction that a scale or zero point is spread from, where it is one value; else NULL.
@@ -112,7 +107,7 @@ static bool find_operand(struct mgx_ins *ins, int axis, struct operand *o)
         ins = ins->in[0];
     }
     o->dq = ins;
-    return ins->op == &mgx_op_dequantizelinear && is_byte(ins->in[0]->shape.type) &&
+    return ins->op == &mgx_op_dequantizelinear && mgx_type_is_byte(ins->in[0]->shape.type) &&
            ins->shape.type == MGX_FLOAT && mgx_shape_is_static(&ins->shape) &&
            varies_along(ins->in[1], o->axis);
 }
@@ -277,7 +272,7 @@ static struct mgx_ins *requantized(struct mgx_rewriter *r, struct mgx_ins *ins,
     const struct mgx_ins *dq = ins->in[0];
     (void)r, (void)m;
     return dq->op == &mgx_op_dequantizelinear && dq->in[0]->shape.type == ins->shape.type &&
-                   is_byte(ins->shape.type) && dq->shape.type == MGX_FLOAT &&
+                   mgx_type_is_byte(ins->shape.type) && dq->shape.type == MGX_FLOAT &&
                    is_plain(ins->in[1]) && same_step(dq, ins)
                ? dq->in[0]
                : NULL;
@@ -289,7 +284,7 @@ static struct mgx_ins *requantized(struct mgx_rewriter *r, struct mgx_ins *ins,
 static bool is_single(const struct mgx_ins *dq)
 {
     double scale;
-    return dq->op == &mgx_op_dequantizelinear && is_byte(dq->in[0]->shape.type) &&
+    return dq->op == &mgx_op_dequantizelinear && mgx_type_is_byte(dq->in[0]->shape.type) &&
            mgx_splat_value(dq->in[1], &scale) && scale > 0 &&
            (dq->in_count == 2 || single(dq->in[2]));
 }
@@ -334,7 +329,7 @@ static struct mgx_ins *quantized_parts(struct mgx_rewriter *r, struct mgx_ins *i
     struct mgx_ins *part[MAX_PARTS];
     (void)r, (void)m;
     if (parts->op != &mgx_op_concat || parts->in_count > MAX_PARTS || !mgx_used_once(parts) ||
-        !is_byte(ins->shape.type) || !single(ins->in[1]) ||
+        !mgx_type_is_byte(ins->shape.type) || !single(ins->in[1]) ||
         (ins->in_count == 3 && !single(ins->in[2])))
         return NULL;
     for (int i = 0; i < parts->in_count; i++)

@@ -33,11 +33,6 @@ struct part {
     int count, products;
 };
 
-static bool is_product(const struct mgx_ins *ins)
-{
-    return mgx_is(ins, &mgx_op_dot) || mgx_is(ins, &mgx_op_quant_dot);
-}
-
 static bool same_lens(const struct mgx_shape *a, const struct mgx_shape *b, int rank)
 {
     return a->rank == b->rank && mgx_shape_is_static(a) && mgx_shape_is_static(b) &&
@@ -144,7 +139,7 @@ static bool works_by_rows(const struct part *p, const struct mgx_ins *ins)
     if (ins->owner != p->slice->owner || ins->mod_count || !mgx_is_pure(ins) ||
         !same_lens(&ins->shape, &p->whole->shape, rank - 1))
         return false;
-    if (is_product(ins))
+    if (mgx_is_of_matrices(ins))
         return ins->in_count == 2 && (rank == 2 || !p->regroup);
     const bool spreads = mgx_is(ins, &mgx_op_multibroadcast) && ins->in_count == 1 &&
                          same_lens(&ins->in[0]->shape, &ins->shape, rank - 1);
@@ -155,7 +150,7 @@ static bool add(struct part *p, struct mgx_ins *ins)
 {
     if (p->count == REGION || !works_by_rows(p, ins))
         return false;
-    p->products += is_product(ins);
+    p->products += mgx_is_of_matrices(ins);
     p->ins[p->count] = ins;
     p->by[p->count++] = NULL;
     return true;
@@ -165,8 +160,8 @@ static bool add(struct part *p, struct mgx_ins *ins)
 // there by other rules.
 static bool hides_product(const struct mgx_ins *x, int depth)
 {
-    if (is_product(x) || !depth || !mgx_used_once(x))
-        return is_product(x);
+    if (mgx_is_of_matrices(x) || !depth || !mgx_used_once(x))
+        return mgx_is_of_matrices(x);
     if (!(x->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_POINTWISE)))
         return false;
     for (int i = 0; i < x->in_count; i++)
@@ -187,7 +182,7 @@ static bool grow(struct part *p)
     if (!is_read_inside(p, p->whole) || !add(p, p->whole))
         return false;
     for (int i = 0; i < p->count; i++)
-        for (int k = 0; k < (is_product(p->ins[i]) ? 1 : p->ins[i]->in_count); k++)
+        for (int k = 0; k < (mgx_is_of_matrices(p->ins[i]) ? 1 : p->ins[i]->in_count); k++)
             reach(p, p->ins[i]->in[k]);
     return p->products > 0;
 }
@@ -260,7 +255,7 @@ static struct mgx_ins *emit_along(const struct part *p, struct mgx_ins *at,
 static struct mgx_ins *emit(const struct part *p, struct mgx_ins *at, const struct mgx_ins *ins)
 {
     struct mgx_ins *in[MAX_INPUTS];
-    if (is_product(ins))
+    if (mgx_is_of_matrices(ins))
         return emit_product(p, at, ins);
     for (int i = 0; i < ins->in_count; i++)
         in[i] = part_of(p, at, ins->in[i]);

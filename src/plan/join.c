@@ -17,12 +17,6 @@
 
 // --- which stay in pieces ---
 
-static bool is_product(const struct mgx_op *op)
-{
-    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_quant_dot ||
-           op == &mgx_op_quant_convolution || op == &mgx_op_quant_convolution_backwards;
-}
-
 static bool is_static(const struct mgx_ins *ins)
 {
     bool all = mgx_shape_is_static(&ins->shape);
@@ -38,7 +32,7 @@ static bool is_weight_inside(const struct mgx_ins *group, int slot)
     if (mgx_module_parameters(group->mod[0], params, MGX_REGION_INPUTS) != group->in_count)
         return false;
     const struct mgx_use *use = params[slot]->uses;
-    return use && !use->next && use->slot == 1 && is_product(use->user->op);
+    return use && !use->next && use->slot == 1 && mgx_is_product(use->user);
 }
 
 static bool only_weights(const struct mgx_ins *ins, int depth, bool late)
@@ -53,7 +47,7 @@ static bool only_weights(const struct mgx_ins *ins, int depth, bool late)
             (user->op->flags & MGX_OP_VIEW) && depth && only_weights(user, depth - 1, late);
         const bool inside = user->op == &mgx_op_group && user->in_count <= MGX_REGION_INPUTS &&
                             is_weight_inside(user, use->slot);
-        if (!view && !inside && !(is_product(user->op) && use->slot == 1))
+        if (!view && !inside && !(mgx_is_product(user) && use->slot == 1))
             return false;
     }
     return ins->uses != NULL;

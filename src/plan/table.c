@@ -22,11 +22,6 @@ static const struct mgx_tensor *find(const struct table *t, const struct mgx_ins
     return NULL;
 }
 
-static bool is_byte(enum mgx_type type)
-{
-    return type == MGX_INT8 || type == MGX_UINT8;
-}
-
 // A literal of one value, in all 256 places.
 static bool spread(const struct mgx_ins *ins, struct mgx_tensor *out)
 {
@@ -72,7 +67,7 @@ const uint8_t *mgx_plan_table_between(struct mgx_arena *arena, const struct mgx_
 {
     const int64_t lens[] = {BYTES};
     uint8_t *bytes = MGX_NEW_ARRAY(arena, uint8_t, 2 * BYTES), *out = bytes + BYTES;
-    if (!bytes || !is_byte(from->shape.type) || !is_byte(to->shape.type))
+    if (!bytes || !mgx_type_is_byte(from->shape.type) || !mgx_type_is_byte(to->shape.type))
         return NULL;
     for (int i = 0; i < BYTES; i++)
         bytes[i] = (uint8_t)i;

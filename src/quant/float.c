@@ -117,7 +117,7 @@ static enum mgx_status narrow(struct mgx_pass_call *c, const struct mgx_data_typ
 enum mgx_status mgx_quantize_float(struct mgx_program *p, enum mgx_type type,
                                    const char *const *names, size_t count, struct mgx_diag *diag)
 {
-    assert(type == MGX_HALF || type == MGX_BF16);
+    assert(mgx_type_is_half_or_bf16(type));
     assert(!p->executable);
     static const struct mgx_pass *const before[] = {&mgx_pass_normalize_ops,
                                                     &mgx_pass_optimize_module, NULL};

@@ -15,8 +15,8 @@ static bool saturates(enum mgx_type from, enum mgx_type to)
 static struct mgx_ins *into_range(struct mgx_node *n, struct mgx_ins *x, enum mgx_type type)
 {
     assert(mgx_type_is_number(type));
-    if (x->shape.type == MGX_FLOAT || x->shape.type == MGX_DOUBLE || x->shape.type == MGX_HALF ||
-        x->shape.type == MGX_BF16)
+    if (x->shape.type == MGX_FLOAT || x->shape.type == MGX_DOUBLE ||
+        mgx_type_is_half_or_bf16(x->shape.type))
         return mgx_build_clamp(n, x, mgx_type_lowest(type), mgx_type_highest(type));
     return mgx_build_clamp(n, mgx_build_convert(n, x, MGX_FLOAT), mgx_type_lowest(type),
                            mgx_type_highest(type));

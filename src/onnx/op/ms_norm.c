@@ -7,7 +7,7 @@
 
 static struct mgx_ins *widen(struct mgx_node *n, struct mgx_ins *x)
 {
-    const bool narrow = x && (x->shape.type == MGX_HALF || x->shape.type == MGX_BF16);
+    const bool narrow = x && mgx_type_is_half_or_bf16(x->shape.type);
     return narrow ? mgx_build_convert(n, x, MGX_FLOAT) : x;
 }
 

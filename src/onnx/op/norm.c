@@ -9,7 +9,7 @@
 static struct mgx_ins *stash(struct mgx_node *n, struct mgx_ins *x)
 {
     const enum mgx_type type = x->shape.type;
-    const bool narrow = type == MGX_HALF || type == MGX_BF16;
+    const bool narrow = mgx_type_is_half_or_bf16(type);
     return narrow && mgx_onnx_int(n, "stash_type", 1) == 1 ? mgx_build_convert(n, x, MGX_FLOAT) : x;
 }
 

@@ -137,7 +137,7 @@ static enum mgx_status check_types(struct mgx_shape_call *c, const struct mgx_rn
             continue;
         if (!byte)
             TRY(mgx_require_float(c, i));
-        else if (c->in[i]->type != MGX_INT8 && c->in[i]->type != MGX_UINT8)
+        else if (!mgx_type_is_byte(c->in[i]->type))
             return mgx_fail(c->diag, MGX_INVALID, "%s: input %d is %s, not of bytes", c->op->name,
                             i, mgx_type_name(c->in[i]->type));
         TRY(check_type(c, i, byte && i == W_ZERO ? W : byte && i == R_ZERO ? R : byte ? i : X));

@@ -80,7 +80,7 @@ static bool widens(const struct mgx_ins *ins)
     if (ins->op != &mgx_op_convert || ins->shape.type != MGX_FLOAT || !ins->in[0]->literal)
         return false;
     const enum mgx_type from = ins->in[0]->shape.type;
-    return from == MGX_HALF || from == MGX_BF16;
+    return mgx_type_is_half_or_bf16(from);
 }
 
 static bool has_literals(const struct mgx_ins *ins)

@@ -13,13 +13,6 @@ bool mgx_is_elementwise(const struct mgx_ins *ins)
     return ins->op == &mgx_op_pointwise || (ins->op->flags & MGX_OP_POINTWISE);
 }
 
-bool mgx_has_epilogue(const struct mgx_op *op)
-{
-    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards ||
-           op == &mgx_op_quant_dot || op == &mgx_op_quant_convolution ||
-           op == &mgx_op_quant_convolution_backwards;
-}
-
 bool mgx_region_add(struct mgx_region *r, struct mgx_ins *ins)
 {
     if (mgx_body_has(r->ins, r->count, ins))

@@ -14,8 +14,6 @@ struct mgx_region {
 
 // A scalar operator, or a fused body of them.
 bool mgx_is_elementwise(const struct mgx_ins *ins);
-// A product of matrices or a convolution, which takes the element-wise instruction that reads it.
-bool mgx_has_epilogue(const struct mgx_op *op);
 
 // Adds an instruction to the region, once. False when it is full.
 bool mgx_region_add(struct mgx_region *r, struct mgx_ins *ins);

@@ -132,7 +132,7 @@ static enum mgx_status dequantize(struct mgx_node *n)
     struct line line;
     TRY(mgx_node_need(n, 3, 3));
     const enum mgx_type type = n->in[0]->shape.type;
-    if ((type != MGX_INT8 && type != MGX_UINT8) || mgx_tf_int(n, "axis", -1) != -1)
+    if (!mgx_type_is_byte(type) || mgx_tf_int(n, "axis", -1) != -1)
         return mgx_node_unsupported(n, "Dequantize of %s, or along an axis", mgx_type_name(type));
     TRY(mgx_tf_need_real(n, 1, "min_range", &low));
     TRY(mgx_tf_need_real(n, 2, "max_range", &high));

@@ -40,11 +40,6 @@ struct parts {
     const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
 };
 
-static bool is_product(const struct mgx_ins *ins)
-{
-    return ins->op == &mgx_op_dot || ins->op == &mgx_op_quant_dot;
-}
-
 // What was rounded to bfloat16, or the value itself.
 static const struct mgx_ins *before_rounding(const struct mgx_ins *ins)
 {
@@ -57,16 +52,16 @@ static bool find_parts(const struct mgx_plan_offer *c, struct parts *p)
     const struct mgx_module *body = c->ins->mod[0];
     const int count = mgx_module_parameters(body, NULL, 0);
     p->weigh = before_rounding(mgx_module_result(body, 0));
-    if (count != c->in_count || count > MGX_REGION_INPUTS || !is_product(p->weigh))
+    if (count != c->in_count || count > MGX_REGION_INPUTS || !mgx_is_of_matrices(p->weigh))
         return false;
     const struct mgx_ins *softmax = before_rounding(p->weigh->in[0]);
     if (softmax->op != &mgx_op_softmax)
         return false;
     const struct mgx_ins *in = softmax->in[0];
-    p->between = is_product(in) ? NULL : in;
-    p->scores = is_product(in) ? in : NULL;
+    p->between = mgx_is_of_matrices(in) ? NULL : in;
+    p->scores = mgx_is_of_matrices(in) ? in : NULL;
     for (int i = 0; p->between && i < in->in_count; i++)
-        if (is_product(in->in[i]))
+        if (mgx_is_of_matrices(in->in[i]))
             p->scores = in->in[i];
     return p->scores && p->scores->op == p->weigh->op;
 }

@@ -14,11 +14,6 @@
 #include "op/pointwise.h"
 #include "targets/cpu/kernel/move/convert.h"
 
-static bool is_byte(enum mgx_type type)
-{
-    return type == MGX_INT8 || type == MGX_UINT8;
-}
-
 static enum mgx_fp8 kind_of(enum mgx_type fp8)
 {
     assert(mgx_type_is_fp8(fp8));
@@ -42,22 +37,22 @@ static bool works(enum mgx_type type)
 // As what comes in, and what is quantized on the way.
 static bool comes(enum mgx_type type)
 {
-    return works(type) || is_byte(type) || is_wider(type) || type == MGX_INT32 ||
-           type == MGX_BF16 || type == MGX_HALF;
+    return works(type) || mgx_type_is_byte(type) || is_wider(type) || type == MGX_INT32 ||
+           mgx_type_is_half_or_bf16(type);
 }
 
 // As what goes out: 16 bits are rounded to where a result is stored.
 static bool goes(enum mgx_type type)
 {
-    return works(type) || is_byte(type) || is_wider(type) || type == MGX_BF16 || type == MGX_HALF;
+    return works(type) || mgx_type_is_byte(type) || is_wider(type) ||
+           mgx_type_is_half_or_bf16(type);
 }
 
 // A float rounded to 16 bits, which is done where the result is stored, or at once for who reads
 // it.
 static bool is_rounded(const struct mgx_ins *ins)
 {
-    return ins->op == &mgx_op_convert &&
-           (ins->shape.type == MGX_BF16 || ins->shape.type == MGX_HALF) &&
+    return ins->op == &mgx_op_convert && mgx_type_is_half_or_bf16(ins->shape.type) &&
            ins->in[0]->shape.type == MGX_FLOAT;
 }
 
@@ -75,7 +70,7 @@ static bool keeps_integers(const struct mgx_ins *ins)
 {
     const bool widens = ins->shape.type == MGX_FLOAT &&
                         (ins->op == &mgx_op_convert || ins->op == &mgx_op_dequantizelinear);
-    const bool narrows = (is_byte(ins->shape.type) || is_wider(ins->shape.type)) &&
+    const bool narrows = (mgx_type_is_byte(ins->shape.type) || is_wider(ins->shape.type)) &&
                          ins->op == &mgx_op_quantizelinear;
     for (int i = 0; i < ins->in_count; i++)
         if (!works(ins->in[i]->shape.type) && !widens && !(narrows && i == 2))
@@ -510,7 +505,7 @@ void cpu_body_store(mgx_isa isa, void *data, enum mgx_type type, int64_t offset,
         const int64_t at = offset + i * step;
         if (type == MGX_FLOAT)
             ((float *)data)[at] = from[i];
-        else if ((type == MGX_BF16 || type == MGX_HALF) && cpu_kernel_type(type, &to))
+        else if (mgx_type_is_half_or_bf16(type) && cpu_kernel_type(type, &to))
             mgx_convert(isa, MGX_KERNEL_F32, to)(from + i, (uint16_t *)data + at, 1);
         else if (type == MGX_BOOL)
             ((unsigned char *)data)[at] = from[i] != 0;

@@ -317,7 +317,7 @@ static bool find_main_inputs(struct cpu_match *m)
 // What follows the main operator, in the simplest form that has it.
 static bool match_last(struct cpu_match *m)
 {
-    const bool bytes = m->c->out->type == MGX_INT8 || m->c->out->type == MGX_UINT8;
+    const bool bytes = mgx_type_is_byte(m->c->out->type);
     if (m->last == m->main)
         return true;
     if (bytes ? m->out->integer && cpu_match_bytes(m) : match_simple(m))

@@ -40,8 +40,8 @@ static bool read_step(const struct cpu_match *m, const struct mgx_ins *node,
     const enum mgx_type type =
         op == &mgx_op_quantizelinear ? node->shape.type : node->in[0]->shape.type;
     *s = (struct step){.is_signed = type == MGX_INT8};
-    return (type == MGX_INT8 || type == MGX_UINT8) &&
-           cpu_match_constant(m, node->in[1], &s->scale) && s->scale > 1e-30 && s->scale < 1e30 &&
+    return mgx_type_is_byte(type) && cpu_match_constant(m, node->in[1], &s->scale) &&
+           s->scale > 1e-30 && s->scale < 1e30 &&
            (node->in_count == 2 || zero_of(m, node->in[2], &s->zero));
 }
 

@@ -36,16 +36,11 @@ int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf)
     return -1;
 }
 
-static bool has_16_bits(enum mgx_type type)
-{
-    return type == MGX_BF16 || type == MGX_HALF;
-}
-
 // An input of 16 bits is meant where the body makes floats of it.
 int cpu_match_operand(const struct cpu_match *m, const struct mgx_ins *node)
 {
     const bool widens = node->op == &mgx_op_convert && node->shape.type == MGX_FLOAT &&
-                        has_16_bits(node->in[0]->shape.type);
+                        mgx_type_is_half_or_bf16(node->in[0]->shape.type);
     const struct mgx_ins *leaf = cpu_match_leaf(m, widens ? node->in[0] : node);
     return leaf ? cpu_match_input(m, leaf) : -1;
 }
@@ -173,7 +168,7 @@ bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type
 {
     assert(input >= 0 && input < m->c->in_count);
     const struct mgx_shape *x = &m->c->in[input];
-    const bool widens = type == MGX_FLOAT && has_16_bits(x->type) && !m->out->integer;
+    const bool widens = type == MGX_FLOAT && mgx_type_is_half_or_bf16(x->type) && !m->out->integer;
     return (x->type == type || widens) && mgx_shape_same_lens(x, m->c->out) &&
            !mgx_shape_is_broadcasted(x) && (x->strides[m->column] == 1 || x->lens[m->column] == 1);
 }

@@ -15,11 +15,6 @@ enum {
     ROOM = MGX_TILE_MAX_COLS * MGX_TILE_MAX_PANELS
 }; // columns that kernels may read behind the last
 
-static bool is_byte(const struct mgx_shape *s)
-{
-    return s->type == MGX_INT8 || s->type == MGX_UINT8;
-}
-
 // --- zero points ---
 
 static bool read_left(struct mgx_plan_offer *c, const struct cpu_epilogue *e, struct cpu_integer *x)
@@ -62,8 +57,8 @@ static bool read_right(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
 static bool read_zeros(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
                        const struct mgx_ins *main, struct cpu_integer *x)
 {
-    if (!is_byte(&c->in[e->main_in[0]]) || !is_byte(&c->in[e->main_in[1]]) ||
-        main->shape.type != MGX_INT32)
+    if (!mgx_type_is_byte(c->in[e->main_in[0]].type) ||
+        !mgx_type_is_byte(c->in[e->main_in[1]].type) || main->shape.type != MGX_INT32)
         return mgx_plan_unfit(c, "not of bytes");
     if (!read_left(c, e, x) || !read_right(c, e, x))
         return mgx_plan_unfit(c, "a zero point is not constant, nor one value");

@@ -165,7 +165,7 @@ static bool is_value(const struct mgx_shape *s, enum mgx_type type)
 static bool quantizes(const struct pointwise *p, const struct mgx_plan_offer *c)
 {
     const enum mgx_type to = c->out->type;
-    return p->body && c->ins->op == &mgx_op_quantizelinear && (to == MGX_UINT8 || to == MGX_INT8) &&
+    return p->body && c->ins->op == &mgx_op_quantizelinear && mgx_type_is_byte(to) &&
            c->in[0].type == MGX_FLOAT && is_value(&c->in[1], MGX_FLOAT) &&
            (c->in_count == 2 || is_value(&c->in[2], to)) && p->loops.in_step[0] == 1 &&
            p->loops.out_step == 1;

@@ -63,15 +63,10 @@ static void divide(struct pooling *p, int64_t elements, int threads)
             (int)mgx_max_i64(mgx_min_i64(p->channels / PIECE, tasks / p->row_tasks), 1);
 }
 
-static bool is_byte(enum mgx_type type)
-{
-    return type == MGX_INT8 || type == MGX_UINT8;
-}
-
 static bool suits(struct mgx_plan_offer *c)
 {
     const struct mgx_shape *x = &c->in[0], *y = c->out;
-    const bool bytes = is_byte(x->type) && mgx_ins_int(c->ins, "mode") == 1;
+    const bool bytes = mgx_type_is_byte(x->type) && mgx_ins_int(c->ins, "mode") == 1;
     c->why = x->type != MGX_FLOAT && !bytes      ? "neither float nor a maximum of bytes"
              : x->rank < 3 || x->rank > DIMS + 2 ? "not one to three spatial axes"
              : !mgx_shape_elements(y) || !mgx_shape_elements(x) ? "empty"
@@ -114,7 +109,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (!p)
         return mgx_plan_no_memory(c);
     p->pixel = mgx_pool_kernel(cpu_offered(c)->isa)->pixel;
-    p->bytes = is_byte(x->type) ? mgx_byte_pool_kernel(cpu_offered(c)->isa)->run : NULL;
+    p->bytes = mgx_type_is_byte(x->type) ? mgx_byte_pool_kernel(cpu_offered(c)->isa)->run : NULL;
     p->is_signed = x->type == MGX_INT8;
     p->max = mgx_ins_int(c->ins, "mode") == 1;
     p->count_pad = mgx_ins_int(c->ins, "count_include_pad");

@@ -62,7 +62,7 @@ static struct place *make_table(struct mgx_plan_offer *c, const struct mgx_resiz
 // Moved, not blended.
 static bool is_narrow(const struct mgx_shape *s)
 {
-    return s->type == MGX_INT8 || s->type == MGX_UINT8 || s->type == MGX_BF16;
+    return mgx_type_is_byte(s->type) || s->type == MGX_BF16;
 }
 
 static bool suits(struct mgx_plan_offer *c, const struct mgx_resize *a, struct mgx_resize_how *how)

@@ -74,7 +74,7 @@ static bool suits(const struct mgx_plan_offer *c, int i)
 {
     const enum mgx_type type = c->in[i].type;
     if (mgx_rnn_is_of_bytes(c->ins->op) && (i == W || i == R || i == W_ZERO || i == R_ZERO))
-        return type == MGX_INT8 || type == MGX_UINT8;
+        return mgx_type_is_byte(type);
     return type == (i == LENGTHS ? MGX_INT32 : MGX_FLOAT);
 }
 

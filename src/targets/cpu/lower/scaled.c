@@ -18,7 +18,7 @@ static bool read_step(const struct mgx_ins *ins, const struct mgx_op *op, enum m
                       float *scale, int *zero, bool *is_signed)
 {
     double s, z = 0;
-    if (ins->op != op || (byte != MGX_INT8 && byte != MGX_UINT8) || !constant_of(ins->in[1], &s) ||
+    if (ins->op != op || !mgx_type_is_byte(byte) || !constant_of(ins->in[1], &s) ||
         (ins->in_count > 2 && !constant_of(ins->in[2], &z)))
         return false;
     *scale = (float)s;

@@ -9,7 +9,7 @@
 
 bool gpu_cache_computes(enum mgx_type type)
 {
-    return type == MGX_HALF || type == MGX_BF16 || type == MGX_FLOAT;
+    return mgx_type_is_half_or_bf16(type) || type == MGX_FLOAT;
 }
 
 void gpu_emit_cache_type(struct mgx_str *out, enum mgx_type type)

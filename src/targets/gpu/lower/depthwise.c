@@ -28,11 +28,6 @@ struct depthwise {
     bool words;    // four channels are multiplied as a word
 };
 
-static bool is_byte(enum mgx_type type)
-{
-    return type == MGX_INT8 || type == MGX_UINT8;
-}
-
 static const char *read(const struct mgx_plan_offer *c, struct depthwise *d)
 {
     if ((!gpu_tail_read(c, &mgx_op_convolution, &d->tail) &&
@@ -44,7 +39,8 @@ static const char *read(const struct mgx_plan_offer *c, struct depthwise *d)
     const int64_t group = mgx_ins_int(ins, "group");
     if (x->rank != 4 || group < 2 || x->lens[1] != group || c->out->lens[1] != group)
         return "a convolution that is not depthwise, or not of images";
-    d->bytes = ins->shape.type == MGX_INT32 && is_byte(x->type) && is_byte(w->type);
+    d->bytes =
+        ins->shape.type == MGX_INT32 && mgx_type_is_byte(x->type) && mgx_type_is_byte(w->type);
     if (!d->bytes &&
         (gpu_type_class(x->type) != GPU_REAL || x->type == MGX_DOUBLE || w->type != x->type ||
          ins->shape.type == MGX_DOUBLE || gpu_type_class(ins->shape.type) != GPU_REAL))

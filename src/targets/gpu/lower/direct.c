@@ -39,7 +39,7 @@ static bool is_summed_in_float(const struct mgx_plan_offer *c, const struct dire
     for (int i = 0; i < 2; i++) {
         const enum mgx_type type = c->in[d->tail.operand[i]].type;
         real = real && gpu_type_class(type) == GPU_REAL && type != MGX_DOUBLE;
-        bytes = bytes && (type == MGX_INT8 || type == MGX_UINT8);
+        bytes = bytes && mgx_type_is_byte(type);
     }
     return real || bytes;
 }
@@ -79,7 +79,7 @@ bool gpu_direct_pads(const struct mgx_ins *pad, const struct mgx_ins *conv)
     const int rank = conv->shape.rank;
     const int64_t group = mgx_ins_int(conv, "group");
     const enum mgx_type type = pad->shape.type;
-    bool around = (type == MGX_INT8 || type == MGX_UINT8) && (int)pads.count == 2 * rank;
+    bool around = mgx_type_is_byte(type) && (int)pads.count == 2 * rank;
     for (int i = 0; i < 2 * rank && around; i++)
         around = pads.v[i] >= 0 && (i % rank > 1 || pads.v[i] == 0);
     return around && conv->in[1]->literal && group > 1 && pad->shape.lens[1] == group &&

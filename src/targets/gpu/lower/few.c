@@ -66,7 +66,7 @@ static bool read_blocks(const struct mgx_plan_offer *c, struct gpu_few_weights *
     w->blocks_of_row = w->source[0]->shape.lens[1];
     w->zeros = ins->in_count > 2;
     return w->block >= 16 && w->block % 16 == 0 &&
-           (scale == MGX_HALF || scale == MGX_BF16 || scale == MGX_FLOAT);
+           (mgx_type_is_half_or_bf16(scale) || scale == MGX_FLOAT);
 }
 
 static void read_weights(const struct mgx_plan_offer *c, struct gpu_few *f)
@@ -105,7 +105,7 @@ static const char *read(struct mgx_plan_offer *c, struct gpu_few *f)
     const struct mgx_shape *b = &c->in[f->p.operand[1]];
     if (f->rows > GPU_FEW_ROWS || f->rows < 1 || f->p.columns < 1 || f->p.depth < 1)
         return "more rows than a few, or none";
-    if (b->type != f->type || (f->type != MGX_HALF && f->type != MGX_BF16 && f->type != MGX_FLOAT))
+    if (b->type != f->type || (!mgx_type_is_half_or_bf16(f->type) && f->type != MGX_FLOAT))
         return "operands that are not both half, both bf16 or both float";
     if (!c->constant[f->p.operand[1]])
         return "a right operand that is computed";

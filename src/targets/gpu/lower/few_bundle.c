@@ -91,8 +91,7 @@ static bool is_gain(struct mgx_plan_value *v, int64_t depth)
     bool row = s->rank > 0 && s->lens[s->rank - 1] == depth && s->strides[s->rank - 1] == 1;
     for (int i = 0; i + 1 < s->rank; i++)
         row = row && (s->lens[i] == 1 || s->strides[i] == 0);
-    return row && is_constant(v) &&
-           (s->type == MGX_FLOAT || s->type == MGX_HALF || s->type == MGX_BF16);
+    return row && is_constant(v) && (s->type == MGX_FLOAT || mgx_type_is_half_or_bf16(s->type));
 }
 
 static bool is_norm(const struct mgx_plan_step *step, struct gpu_few_norm *how)

@@ -158,7 +158,7 @@ const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
     s.table = NULL;
     s.real = 0;
     written = written && has_source(&s, "make", make);
-    const bool narrow = c->out->type == MGX_HALF || c->out->type == MGX_BF16;
+    const bool narrow = mgx_type_is_half_or_bf16(c->out->type);
     if (narrow && !s.doubles && gpu_machine(c->machine)->device->properties.version)
         mgx_str_put(out, GPU_NARROW_RESULTS "#define exp(x) narrow_exp(x)\n");
     mgx_str_put(out, mgx_str_text(&body));
@@ -174,7 +174,7 @@ uint64_t gpu_real_operands(const struct mgx_ins *ins, int place)
     uint64_t real = 0;
     for (int i = 0; i < ins->in_count; i++) {
         const enum mgx_type type = ins->in[i]->shape.type;
-        const bool fits = i == place ? type == MGX_INT32 : type == MGX_INT8 || type == MGX_UINT8;
+        const bool fits = i == place ? type == MGX_INT32 : mgx_type_is_byte(type);
         if (fits && mgx_source_takes_real(ins, i))
             real |= (uint64_t)1 << i;
     }

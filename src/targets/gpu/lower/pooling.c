@@ -92,7 +92,7 @@ static void emit_taps(struct mgx_str *out, const struct mgx_shape *in,
 static bool takes_words(const struct mgx_plan_offer *c, enum mode mode, int v)
 {
     const enum mgx_type type = c->in[0].type;
-    return mode == MAXIMUM && (type == MGX_INT8 || type == MGX_UINT8) && v % 4 == 0;
+    return mode == MAXIMUM && mgx_type_is_byte(type) && v % 4 == 0;
 }
 
 static void emit_words(struct mgx_str *out, const struct mgx_plan_offer *c, int v)

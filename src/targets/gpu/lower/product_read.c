@@ -81,15 +81,10 @@ enum mgx_type gpu_product_sum(const struct gpu_product *p)
     return type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
 }
 
-static bool is_byte(enum mgx_type type)
-{
-    return type == MGX_INT8 || type == MGX_UINT8;
-}
-
 bool gpu_product_is_bytes(const struct gpu_product *p)
 {
-    return p->ins->shape.type == MGX_INT32 && is_byte(p->ins->in[0]->shape.type) &&
-           is_byte(p->ins->in[1]->shape.type);
+    return p->ins->shape.type == MGX_INT32 && mgx_type_is_byte(p->ins->in[0]->shape.type) &&
+           mgx_type_is_byte(p->ins->in[1]->shape.type);
 }
 
 bool gpu_product_is_dot(const struct gpu_product *p)

@@ -283,7 +283,7 @@ const char *gpu_vendor_see(const struct mgx_plan_offer *c, struct gpu_vendor_vie
     const enum mgx_type type = v->p.ins->shape.type;
     const bool dot = v->p.ins->op == &mgx_op_dot;
     if (v->p.make || (!dot && v->p.ins->op != &mgx_op_convolution) ||
-        (type != MGX_HALF && type != MGX_BF16 && type != MGX_FLOAT) ||
+        (!mgx_type_is_half_or_bf16(type) && type != MGX_FLOAT) ||
         c->in[v->p.operand[0]].type != type || c->in[v->p.operand[1]].type != type)
         return "operands that are not all half, bf16 or float";
     if (mgx_shape_elements(c->out) == 0 || v->p.depth == 0)

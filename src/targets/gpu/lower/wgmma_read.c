@@ -40,7 +40,7 @@ static bool set_units(struct gpu_wgmma_product *g, enum mgx_type type, bool tf32
     g->block = wide ? 32 : 64;
     g->line = wide ? 4 : 8;
     g->size = mgx_type_size(type);
-    return wide || type == MGX_HALF || type == MGX_BF16;
+    return wide || mgx_type_is_half_or_bf16(type);
 }
 
 // One stride for all of these axes together, in their order; false if there is none.
@@ -308,7 +308,7 @@ static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_p
 static bool leaves_quads(const struct mgx_shape *out, const struct gpu_wgmma_product *g)
 {
     enum { WHOLE = 16 };
-    const bool bytes = out->type == MGX_INT8 || out->type == MGX_UINT8;
+    const bool bytes = mgx_type_is_byte(out->type);
     bool lines = bytes && gpu_wgmma_is_bytes(g->units) && out->strides[g->column_axis] == 1 &&
                  out->lens[g->column_axis] % WHOLE == 0 && g->unit % WHOLE == 0;
     for (int i = 0; i < g->row_axis_count; i++)
@@ -323,15 +323,15 @@ bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
     assert(make->in_count > 0 && conv->in_count >= 2);
     const enum mgx_type from = make->in[0]->shape.type, to = make->shape.type;
     const struct mgx_ints far = mgx_ins_ints(conv, "dilation");
-    const bool bytes = to == MGX_INT8 || to == MGX_UINT8;
-    const bool halves = (to == MGX_HALF || to == MGX_BF16) && conv->in[1]->shape.type == to;
+    const bool bytes = mgx_type_is_byte(to);
+    const bool halves = mgx_type_is_half_or_bf16(to) && conv->in[1]->shape.type == to;
     const int axes = make->shape.rank - 2;
     bool near = axes > 0 && axes <= GPU_WGMMA_AXES;
     for (int i = 0; i < far.count; i++)
         near = near && far.v[i] == 1;
     return d->properties.features & GPU_TENSOR_MAPS && near && conv->in[1]->literal &&
            mgx_ins_int(conv, "group") == 1 && make->shape.lens[1] < FEW &&
-           (from == MGX_FLOAT || from == MGX_HALF || from == MGX_BF16) &&
+           (from == MGX_FLOAT || mgx_type_is_half_or_bf16(from)) &&
            (halves || (bytes && conv->op == &mgx_op_quant_convolution && conv->in_count == 2));
 }
 

@@ -12,20 +12,13 @@
 
 enum { LINE = 8, QUAD = 4 };
 
-static bool is_narrow(enum mgx_type type)
-{
-    return type == MGX_HALF || type == MGX_BF16;
-}
-
-static bool is_byte(enum mgx_type type)
-{
-    return type == MGX_INT8 || type == MGX_UINT8;
-}
-
 // Words of eight values, for types whose lines are read whole; 0: of others.
 static int words_of(enum mgx_type type)
 {
-    return is_byte(type) ? 2 : is_narrow(type) ? 4 : type == MGX_FLOAT || type == MGX_INT32 ? 8 : 0;
+    return mgx_type_is_byte(type)                   ? 2
+           : mgx_type_is_half_or_bf16(type)         ? 4
+           : type == MGX_FLOAT || type == MGX_INT32 ? 8
+                                                    : 0;
 }
 
 // --- text: operands of the epilogue, eight columns at a time ---
@@ -215,7 +208,7 @@ static bool leaves_lines(const struct mgx_plan_offer *c, const struct gpu_wgmma_
 // Two neighbouring results of 16 bits whose operands are columns' constants?
 bool gpu_wgmma_pairs(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
 {
-    bool pairs = is_narrow(c->out->type) && leaves_lines(c, g);
+    bool pairs = mgx_type_is_half_or_bf16(c->out->type) && leaves_lines(c, g);
     for (int e = 0; e < g->p.extra_count; e++)
         pairs = pairs && line_of(c, g, e).kind == KIND_COLUMN && line_of(c, g, e).words >= 4;
     return pairs;
@@ -463,7 +456,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
 {
     assert(t->columns > 0 && t->rows > 0);
     mgx_str_put(out, gpu_text_lines);
-    if (is_narrow(c->out->type))
+    if (mgx_type_is_half_or_bf16(c->out->type))
         mgx_str_put(out, "#define erf(x) narrow_erf(x)\n");
     const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make, g->p.real);
     if (why)
