@@ -8,7 +8,7 @@
 // clang-format off
 #define VERBS(X)                                                                                   \
     X(read) X(compile) X(run) X(time) X(perf) X(verify) X(plan) X(quantize) X(diff) X(params)      \
-    X(generate) X(roctx) X(op) X(onnx) X(tf)
+    X(generate) X(roctx) X(op) X(onnx) X(tf) X(passes)
 // clang-format on
 
 #define VERB(name) extern const struct verb verb_##name;

@@ -3,6 +3,7 @@
 //
 //     mgx-tables ops       name, meaning, inputs, attributes, flags
 //     mgx-tables passes    name, meaning
+//     mgx-tables stages    target, stage, when it runs, its passes
 //     mgx-tables onnx      name, domain, first and last opset, kinds taken, types of the results and
 //                          the attribute they are read from, as onnx/node.h says them
 //
@@ -15,6 +16,7 @@
 #include "onnx/node.h"
 #include "op/pointwise.h"
 #include "pass/pass.h"
+#include "targets/stages.h"
 
 static const char *const kinds[] = {
     [MGX_FIELD_INT] = "integer",   [MGX_FIELD_BOOL] = "flag",     [MGX_FIELD_FLOAT] = "number",
@@ -126,6 +128,15 @@ static void print_rule(const struct mgx_onnx_op *rule)
            rule->result_attribute ? rule->result_attribute : "");
 }
 
+static void print_stages(const struct mgx_target *target)
+{
+    struct mgx_str text = {0};
+    mgx_stages_print(&text, target->stages);
+    for (const char *line = mgx_str_text(&text), *end; (end = strchr(line, '\n')); line = end + 1)
+        printf("%s\t%.*s\n", target->name, (int)(end - line), line);
+    mgx_str_fini(&text);
+}
+
 int main(int argc, char **argv)
 {
     int count;
@@ -141,12 +152,18 @@ int main(int argc, char **argv)
             printf("%s\t%s\n", passes[i]->name, passes[i]->meaning);
         return 0;
     }
+    if (argc == 2 && strcmp(argv[1], "stages") == 0) {
+        const struct mgx_target *const *targets = mgx_target_all(&count);
+        for (int i = 0; i < count; i++)
+            print_stages(targets[i]);
+        return 0;
+    }
     if (argc == 2 && strcmp(argv[1], "onnx") == 0) {
         const struct mgx_onnx_op *const *rules = mgx_onnx_rules(&count);
         for (int i = 0; i < count; i++)
             print_rule(rules[i]);
         return 0;
     }
-    fprintf(stderr, "usage: mgx-tables ops|passes|onnx\n");
+    fprintf(stderr, "usage: mgx-tables ops|passes|stages|onnx\n");
     return 2;
 }

@@ -97,9 +97,20 @@ def pipelines():
     rows = []
     for path, who in PIPELINES:
         for name, found in listed(path):
-            if found:
-                line = f"- *{who}* (`{path}`, `{name}`): {', '.join(f'`{p}`' for p in found)}"
-                rows += textwrap.wrap(line, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+            if found and who not in ("cpu", "gpu"):  # their stages say more
+                rows += item(f"*{who}* (`{path}`, `{name}`)", found)
+    return "\n".join(rows)
+
+
+def item(what, names):
+    line = f"- {what}: {', '.join(f'`{name}`' for name in names)}"
+    return textwrap.wrap(line, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def stages(build):
+    rows = []
+    for target, name, when, names in rows_of(build, "stages"):
+        rows += item(f"*{target}: {name}*{', with ' + when if when else ''}", names.split())
     return "\n".join(rows)
 
 
@@ -151,7 +162,7 @@ def main():
     bad = write("docs/tensorflow.md", [("operators", tensorflow())], arguments.check)
     if not arguments.tf:
         bad |= write("docs/ops.md", [("operators", operators(arguments.build))], arguments.check)
-        bad |= write("docs/passes.md", [("passes", passes(arguments.build)), ("pipelines", pipelines())], arguments.check)
+        bad |= write("docs/passes.md", [("passes", passes(arguments.build)), ("stages", stages(arguments.build)), ("pipelines", pipelines())], arguments.check)
     return bad
 
 

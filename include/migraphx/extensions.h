@@ -182,6 +182,11 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_get_tf_operator_name_at_index(const c
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_passes_size(size_t *out);
 // Gives the name of a pass, in alphabetical order.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_pass_name_at_index(const char **out, size_t index);
+// Gives the stages of passes that the target of that name runs, in order: a line for each, with tabs
+// between its name, what of the program or the machine it asks for (empty: it runs always), and the
+// names of its passes. No line: its passes are no table. No machine of that kind is needed.
+// migraphx_string_destroy frees the text.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_target_stages(char **out, const char *name);
 // Gives the name of a target, borrowed.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_target_name(const char **out,
                                                        const_migraphx_target_t target);

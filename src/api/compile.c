@@ -36,7 +36,7 @@ static enum mgx_status compile_options_copy(struct migraphx_compile_options *out
 {
     *out = *in;
     mgx_arena_init(&out->arena);
-    out->values.tuning_cache = mgx_arena_strdup(&out->arena, in->values.tuning_cache);
+    out->values.tune.cache = mgx_arena_strdup(&out->arena, in->values.tune.cache);
     out->values.pass.disabled = NULL;
     out->values.pass.disabled_count = 0;
     const bool good = mgx_settings_copy(&out->values.own, &out->arena, &in->values.own);
@@ -81,7 +81,7 @@ migraphx_status migraphx_compile_options_create(migraphx_compile_options_t *out)
 FLAG(offload_copy, offload_copy)
 FLAG(fast_math, fast_math)
 FLAG(exhaustive_tune_flag, exhaustive_tune)
-FLAG(tuning_strict, tuning_strict)
+FLAG(tuning_strict, tune.strict)
 
 migraphx_status migraphx_compile_options_set_threads(migraphx_compile_options_t compile_options,
                                                      size_t value)
@@ -100,7 +100,7 @@ migraphx_compile_options_set_tuning_seconds(migraphx_compile_options_t compile_o
     API_NEED(compile_options);
     if (!(seconds >= 0))
         return mgx_api_bad("%s: %g seconds", __func__, seconds);
-    compile_options->values.tuning_seconds = seconds;
+    compile_options->values.tune.seconds = seconds;
     return migraphx_status_success;
 }
 
@@ -109,7 +109,7 @@ migraphx_compile_options_set_tuning_progress(migraphx_compile_options_t compile_
                                              migraphx_tuning_callback_t callback, void *data)
 {
     API_NEED(compile_options);
-    compile_options->values.tuning_progress = (struct mgx_tuning_progress){callback, data};
+    compile_options->values.tune.progress = (struct mgx_tuning_progress){callback, data};
     return migraphx_status_success;
 }
 
@@ -145,7 +145,7 @@ migraphx_compile_options_set_tuning_cache(migraphx_compile_options_t compile_opt
     char *copy = mgx_arena_strdup(&compile_options->arena, filename);
     if (filename && !copy)
         return mgx_api_leave(mgx_fail_memory(&diag), &diag);
-    compile_options->values.tuning_cache = copy;
+    compile_options->values.tune.cache = copy;
     return migraphx_status_success;
 }
 
@@ -261,8 +261,8 @@ static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_d
     const struct mgx_api_environment *env = mgx_api_environment();
     if (!o->values.threads)
         o->values.threads = env->threads;
-    if (!o->values.tuning_cache)
-        o->values.tuning_cache = env->tuning_cache;
+    if (!o->values.tune.cache)
+        o->values.tune.cache = env->tuning_cache;
     const struct mgx_setting own[] = {{"isa", env->isa},
                                       {"device", env->gpu_device},
                                       {"tf32", env->gpu_tf32 ? "1" : NULL},

@@ -10,6 +10,7 @@
 #include "api/api.h"
 #include "onnx/onnx.h"
 #include "op/op.h"
+#include "targets/stages.h"
 #include "tf/tf.h"
 
 static const struct mgx_op *find(const struct mgx_op_set *set, const char *name, size_t size)
@@ -79,6 +80,19 @@ LISTING(migraphx_get_targets_size, migraphx_get_target_name_at_index, "targets",
         usable_targets)
 LISTING(migraphx_get_passes_size, migraphx_get_pass_name_at_index, "passes", struct mgx_pass,
         mgx_pass_all)
+
+migraphx_status migraphx_get_target_stages(char **out, const char *name)
+{
+    API_NEED(out);
+    API_NEED(name);
+    API_DIAG(diag);
+    const struct mgx_target *target = mgx_target_find(name);
+    struct mgx_str text = {0};
+    if (!target)
+        return mgx_api_bad("%s: there is no target \"%s\"", __func__, name);
+    mgx_stages_print(&text, target->stages);
+    return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
+}
 
 migraphx_status migraphx_get_onnx_operators_size(size_t *out)
 {

@@ -345,9 +345,9 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
     plan->base.memory = b.host_ends ? NULL : plan->machine->memory;
     b.tuner.machine = plan->machine;
     b.tuner.exhaustive = settings->exhaustive_tune;
-    b.tuner.strict = settings->tuning_strict;
-    b.tuner.budget = settings->tuning_seconds;
-    b.tuner.progress = settings->tuning_progress;
+    b.tuner.strict = settings->tune.strict;
+    b.tuner.budget = settings->tune.seconds;
+    b.tuner.progress = settings->tune.progress;
     mgx_tuning_init(&b.tuner.tuning);
     mgx_tuning_init(&b.tuner.carried);
     mgx_tuning_init(&b.tuner.used);
@@ -355,7 +355,7 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
     const bool late = plan->late.store == &plan->store && plan->machine->target->late_kernels;
     enum mgx_status status = settle(p, settings->output_params, late, diag);
     if (status == MGX_OK)
-        status = build_tuned(&b, settings->tuning_cache, diag);
+        status = build_tuned(&b, settings->tune.cache, diag);
     if (status == MGX_OK)
         status = mgx_plan_build_bodies(plan, settings, mgx_plan_compile, diag);
     mgx_tuning_fini(&b.tuner.used);

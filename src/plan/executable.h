@@ -30,6 +30,13 @@ struct mgx_tuning_progress {
     void *user;
 };
 
+struct mgx_tuning_options {
+    bool strict;       // a problem that nobody measured is an error
+    double seconds;    // of measuring; 0: as many as it takes
+    const char *cache; // file; NULL: none
+    struct mgx_tuning_progress progress;
+};
+
 struct mgx_run {
     // Every parameter of the program, in any order; extra ones are ignored.
     const struct mgx_named_tensor *params;

@@ -113,13 +113,10 @@ struct mgx_plan_makeshift {
 };
 
 struct mgx_plan_settings {
-    bool offload_copy;  // parameters and results are the host's, whatever memory the machine has
-    bool output_params; // the caller brings the bytes of results, as parameters main:#output_<n>
-    bool exhaustive_tune;
-    bool tuning_strict;    // a problem that nobody measured is an error
-    double tuning_seconds; // of measuring; 0: as many as it takes
-    struct mgx_tuning_progress tuning_progress;
-    const char *tuning_cache;       // file; NULL: none
+    bool offload_copy;    // parameters and results are the host's, whatever memory the machine has
+    bool output_params;   // the caller brings the bytes of results, as parameters main:#output_<n>
+    bool exhaustive_tune; // every candidate kernel is measured
+    struct mgx_tuning_options tune;
     struct mgx_plan_shared *shared; // packed constants of other plans of the model; NULL: none
     struct mgx_plan_makeshift *makeshift; // NULL: the best kernels, whatever they have to pack
     const struct mgx_plan *around;        // the program is a body of this one's; NULL: of none

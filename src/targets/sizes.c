@@ -725,12 +725,12 @@ static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *
         return false;
     find_followers(s);
     s->options = *o;
-    s->options.tuning_cache = mgx_arena_strdup(arena, o->tuning_cache);
+    s->options.tune.cache = mgx_arena_strdup(arena, o->tune.cache);
     for (int i = 0; disabled && i < o->pass.disabled_count; i++)
         disabled[i] = mgx_arena_strdup(arena, o->pass.disabled[i]);
     s->options.pass.disabled = disabled;
     s->options.pass.trace = NULL; // of the compilation that was asked for
-    s->options.exhaustive_tune = s->options.tuning_strict = false; // nothing is measured in a run
+    s->options.exhaustive_tune = s->options.tune.strict = false; // nothing is measured in a run
     s->options.simplified = NULL;
     s->options.shared = mgx_plan_shared_retain(o->shared);
     s->only_beside = o->specialise == MGX_SPECIALISE_BACKGROUND;

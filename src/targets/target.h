@@ -14,6 +14,7 @@
 #include "plan/executable.h"
 
 struct mgx_plan_machine;
+struct mgx_stage;
 
 // When a size that was met before gets a plan of its own (sizes.h), and where that is made.
 enum mgx_specialise_mode {
@@ -29,11 +30,8 @@ struct mgx_compile_options {
     // order of its terms makes it? (docs/api.md)
     bool fast_math;
     bool exhaustive_tune;
-    int threads;              // 0: as many as the process may use
-    const char *tuning_cache; // file; NULL: none
-    bool tuning_strict;       // what the cache does not answer is an error
-    double tuning_seconds;    // of measuring; 0: as many as it takes
-    struct mgx_tuning_progress tuning_progress;
+    int threads; // 0: as many as the process may use
+    struct mgx_tuning_options tune;
     // What one target alone reads: its target.c (or ref.c) says which and what they mean. Others
     // are not read.
     struct mgx_settings own;
@@ -82,6 +80,8 @@ struct mgx_target {
     // Of several kinds that this machine is, the one of greater worth runs faster. NULL: all the
     // same.
     uint64_t (*worth)(const struct mgx_compile_options *options);
+    // The passes that it runs (stages.h); NULL: they are not a table.
+    const struct mgx_stage *stages;
     // Which settings of its own a saved program keeps, NULL at the end; NULL: none.
     const char *const *keeps;
     // Makes a machine (plan/machine.h) that works on the host, for what a target with another

@@ -497,7 +497,18 @@ CASE(what_is_built_in_has_names)
         before = name;
     }
     CHECK_INT(migraphx_get_pass_name_at_index(&name, count), migraphx_status_bad_param);
-    char *onnx;
+    char *stages, *onnx;
+    OK(migraphx_get_target_stages(&stages, "gpu")); // whether or not there is a card
+    CHECK(strstr(stages, "simplify\t\tnormalize_ops ") && strstr(stages, "\nfuse\t"));
+    migraphx_string_destroy(stages);
+    OK(migraphx_get_target_stages(&stages, "cpu"));
+    CHECK(strstr(stages, "\nmove\tbfloat16 and a machine that multiplies bfloat16\tnarrow_moves "));
+    CHECK(strstr(stages, "scales\tquantized values and (half or bfloat16)\tcompute_wide_early "));
+    migraphx_string_destroy(stages);
+    OK(migraphx_get_target_stages(&stages, "ref"));
+    CHECK(!*stages);
+    migraphx_string_destroy(stages);
+    CHECK_INT(migraphx_get_target_stages(&stages, "none"), migraphx_status_bad_param);
     OK(migraphx_get_onnx_operators_size(&count));
     CHECK(count > 150);
     OK(migraphx_get_onnx_operator_name_at_index(&onnx, count - 1));

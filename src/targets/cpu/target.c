@@ -9,7 +9,7 @@
 #include "targets/cpu/kernel/tile/tile.h"
 #include "targets/cpu/lower/lower.h"
 #include "targets/cpu/machine/cpus.h"
-#include "targets/target.h"
+#include "targets/stages.h"
 
 // --- hooks ---
 
@@ -138,35 +138,6 @@ static const struct mgx_pass *const fuse[] = {&mgx_pass_find_activation, &mgx_pa
                                               &mgx_pass_fuse_attention,  &mgx_pass_fuse_epilogue,
                                               &mgx_pass_fuse_expand,     NULL};
 
-// A program's types as it came, and a machine's.
-struct facts {
-    bool quantized, halves, brains; // values that are dequantized, of half, of bfloat16
-    bool multiplies_bf16;
-};
-
-static bool is_quantized(const struct facts *f)
-{
-    return f->quantized;
-}
-
-static bool is_quantized_in_16_bits(const struct facts *f)
-{
-    return f->quantized && (f->halves || f->brains);
-}
-
-static bool keeps_bf16(const struct facts *f)
-{
-    return f->brains && f->multiplies_bf16;
-}
-
-static bool has_16_bits(const struct facts *f)
-{
-    return f->halves || f->brains;
-}
-
-// What is run, in this order, where `when` says so; NULL: always. `shared`: a copy of the program
-// is kept behind it, for plans of other sizes. `early`: kernels of floats are not asked yet.
-//
 // Quantized models of halves with scales in float are those of floats. Integers are seen where an
 // exporter wrote them, with their scales beside them; then again, when views and constants have
 // moved out of their way. Weights are packed before folding: what their scales were broadcast from
@@ -175,51 +146,16 @@ static bool has_16_bits(const struct facts *f)
 // instruction for them: none multiplies halves faster than it converts. Normalisations are fused
 // before element-wise chains take their pieces, totals around that, attention after, epilogues when
 // chains are whole, and what feeds a depthwise convolution last.
-static const struct stage {
-    const struct mgx_pass *const *passes;
-    bool (*when)(const struct facts *f);
-    bool early, shared;
-} stages[] = {
-    {scales, is_quantized_in_16_bits, .early = true},
-    {integers, is_quantized},
-    {pack, NULL},
-    {mgx_pipeline_simplify, NULL, .shared = true},
-    {integers_again, is_quantized},
-    {move, keeps_bf16},
-    {widen, has_16_bits},
-    {fuse, NULL},
-};
-
-static void look_at(const struct mgx_program *p, struct facts *f)
-{
-    for (int m = 0; m < p->module_count; m++)
-        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next) {
-            f->quantized |= ins->op == &mgx_op_dequantizelinear;
-            f->halves |= ins->shape.type == MGX_HALF;
-            f->brains |= ins->shape.type == MGX_BF16;
-        }
-}
-
-static enum mgx_status run_stages(struct mgx_program *p, const struct mgx_pass_options *pass,
-                                  const struct mgx_compile_options *options, struct facts *f,
-                                  struct mgx_diag *diag)
-{
-    const bool quantized = f->quantized;
-    for (int i = 0; i < MGX_COUNT(stages); i++) {
-        const struct stage *s = &stages[i];
-        struct mgx_pass_options own = *pass;
-        if (s->early)
-            own.floats_pay = NULL;
-        if (!s->when || s->when(f))
-            TRY(mgx_run_passes(p, s->passes, &own, diag));
-        if (s->shared && options->simplified)
-            TRY(mgx_program_clone(options->simplified, p, diag));
-        f->halves = f->brains = false; // types change, and integers stay what they were
-        look_at(p, f);
-        f->quantized = quantized;
-    }
-    return MGX_OK;
-}
+static const struct mgx_stage stages[] = {
+    {"scales", scales, .all = MGX_QUANTIZED, .any = MGX_HALVES | MGX_BRAINS, .early = true},
+    {"integers", integers, .all = MGX_QUANTIZED},
+    {"pack", pack},
+    {"simplify", mgx_pipeline_simplify, .shared = true},
+    {"integers again", integers_again, .all = MGX_QUANTIZED},
+    {"move", move, .all = MGX_BRAINS | MGX_MULTIPLIES_BF16},
+    {"widen", widen, .any = MGX_HALVES | MGX_BRAINS},
+    {"fuse", fuse},
+    {NULL}};
 
 static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_machine *machine,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)
@@ -227,18 +163,17 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     const mgx_isa isa = cpu_machine(machine)->isa;
     struct cpu_floats floats = {
         .isa = isa, .threads = machine->threads, .fast_math = options->fast_math};
-    struct facts facts = {.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, isa) != NULL};
     struct mgx_pass_options pass = options->pass;
     struct mgx_plan_folder *folder = mgx_plan_folder_create(p, machine, &pass);
     if (!folder)
         return mgx_fail_memory(diag);
-    pass.multiplies_bf16 = facts.multiplies_bf16;
+    pass.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, isa) != NULL;
     pass.floats_pay = cpu_floats_pay;
     pass.floats_user = &floats;
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();
     pass.near_bytes = mgx_cpu_l2();
-    look_at(p, &facts);
-    const enum mgx_status status = run_stages(p, &pass, options, &facts, diag);
+    const unsigned facts = mgx_facts_of(p) | (pass.multiplies_bf16 ? MGX_MULTIPLIES_BF16 : 0);
+    const enum mgx_status status = mgx_run_stages(p, stages, facts, &pass, options, diag);
     mgx_plan_folder_destroy(folder);
     return status;
 }
@@ -262,23 +197,8 @@ static uint64_t worth(const struct mgx_compile_options *options)
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag)
 {
-    const struct mgx_plan_settings settings = {.offload_copy = true,
-                                               .exhaustive_tune = options->exhaustive_tune,
-                                               .tuning_strict = options->tuning_strict,
-                                               .tuning_seconds = options->tuning_seconds,
-                                               .tuning_progress = options->tuning_progress,
-                                               .tuning_cache = options->tuning_cache,
-                                               .shared = options->shared,
-                                               .makeshift = options->makeshift};
-    struct mgx_plan_machine *machine = NULL;
-    TRY(create_machine(options, &machine, diag));
-    const bool done = p->carry && p->carry->fits; // a saved program, as the passes left it
-    const enum mgx_status status = done ? MGX_OK : run_passes(p, machine, options, diag);
-    if (status != MGX_OK) {
-        release(machine);
-        return status;
-    }
-    return mgx_plan_compile(p, machine, &settings, diag);
+    static const struct mgx_planned_target target = {create_machine, run_passes};
+    return mgx_compile_planned(p, &target, options, diag);
 }
 
 static const char *const keeps[] = {"isa", NULL};
@@ -292,6 +212,7 @@ const struct mgx_target mgx_target_cpu = {.name = "cpu",
                                           .plan = mgx_plan_list,
                                           .kind = kind,
                                           .worth = worth,
+                                          .stages = stages,
                                           .keeps = keeps,
                                           .lend = create_machine,
                                           .carry = mgx_plan_carry};

@@ -15,7 +15,7 @@
 #include "targets/gpu/lower/cache.h"
 #include "targets/gpu/lower/few.h"
 #include "targets/gpu/vendor/vendor.h"
-#include "targets/target.h"
+#include "targets/stages.h"
 
 enum { GPU_COMPILE_THREADS = 16 };
 #define WIDEST_TABLE ((size_t)1 << 30)
@@ -265,74 +265,34 @@ static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_cache, &mgx_p
                                                  &mgx_pass_rewrite_dft,   &mgx_pass_bound_sizes,
                                                  &mgx_pass_split_members, NULL};
 
-static bool has_rounds(const struct mgx_program *p)
-{
-    for (const struct mgx_ins *ins = mgx_program_main(p)->first; ins; ins = ins->next)
-        if (strcmp(ins->op->name, "scan") == 0 || strcmp(ins->op->name, "loop") == 0)
-            return true;
-    return false;
-}
+static const struct mgx_pass *const rounds[] = {&mgx_pass_unroll, NULL};
 
-static bool has_quantized(const struct mgx_program *p)
-{
-    for (int m = 0; m < p->module_count; m++)
-        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
-            if (ins->op == &mgx_op_dequantizelinear || ins->op == &mgx_op_quant_dot ||
-                ins->op == &mgx_op_quant_convolution)
-                return true;
-    return false;
-}
+// Loops within loops show what they are from the outside inwards, or from the inside outwards. What
+// a table becomes when it is narrowed may be as large as WIDEST_TABLE.
+static const struct mgx_stage stages[] = {
+    {"first", first, .none = MGX_QUANTIZED | MGX_INTEGER},
+    {"seen", seen, .any = MGX_QUANTIZED | MGX_INTEGER},
+    {"placed", placed, .all = MGX_RESULTS_PLACED},
+    {"simplify", mgx_pipeline_simplify, .shared = true},
+    {"bytes", bytes, .any = MGX_QUANTIZED | MGX_INTEGER},
+    {"unroll", rounds, .all = MGX_ROUNDS, .rounds = 3, .between = mgx_pipeline_simplify},
+    {"spell", spelled},
+    {"fuse", pipeline, .fold_limit_bytes = WIDEST_TABLE},
+    {NULL}};
 
-static int64_t count_all(const struct mgx_program *p)
-{
-    int64_t count = 0;
-    for (int i = 0; i < p->module_count; i++)
-        count += p->modules[i]->count;
-    return count;
-}
-
-// Loops within loops show what they are from the outside inwards, or from the inside outwards.
-static enum mgx_status unroll(struct mgx_program *p, struct mgx_pass_options *pass,
-                              struct mgx_diag *diag)
-{
-    static const struct mgx_pass *const rounds[] = {&mgx_pass_unroll, NULL};
-    enum { DEEP = 3 };
-    for (int i = 0; i < DEEP && has_rounds(p); i++) {
-        const int64_t before = count_all(p);
-        TRY(mgx_run_passes(p, rounds, pass, diag));
-        if (count_all(p) == before)
-            break;
-        TRY(mgx_run_passes(p, mgx_pipeline_simplify, pass, diag));
-    }
-    return MGX_OK;
-}
-
-static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machine *m,
+static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_machine *machine,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)
 {
+    const unsigned facts =
+        mgx_facts_of(p) | (options->offload_copy ? 0 : (unsigned)MGX_RESULTS_PLACED);
     struct mgx_pass_options pass = options->pass;
     pass.supports = supports;
-    pass.supports_user = m->device;
+    pass.supports_user = gpu_machine(machine)->device;
+    pass.multiplies_bytes = facts & (MGX_QUANTIZED | MGX_INTEGER);
     struct mgx_plan_folder *folder = NULL;
-    if (m->base.host && !(folder = mgx_plan_folder_create(p, m->base.host, &pass)))
+    if (machine->host && !(folder = mgx_plan_folder_create(p, machine->host, &pass)))
         return mgx_fail_memory(diag);
-    const bool quantized = pass.multiplies_bytes = has_quantized(p);
-    enum mgx_status status = mgx_run_passes(p, quantized ? seen : first, &pass, diag);
-    if (status == MGX_OK && !options->offload_copy)
-        status = mgx_run_passes(p, placed, &pass, diag);
-    if (status == MGX_OK)
-        status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
-    if (status == MGX_OK && options->simplified)
-        status = mgx_program_clone(options->simplified, p, diag);
-    if (status == MGX_OK && quantized)
-        status = mgx_run_passes(p, bytes, &pass, diag);
-    if (status == MGX_OK)
-        status = unroll(p, &pass, diag);
-    if (status == MGX_OK)
-        status = mgx_run_passes(p, spelled, &pass, diag);
-    pass.fold_limit_bytes = WIDEST_TABLE; // what a table becomes when it is narrowed
-    if (status == MGX_OK)
-        status = mgx_run_passes(p, pipeline, &pass, diag);
+    const enum mgx_status status = mgx_run_stages(p, stages, facts, &pass, options, diag);
     mgx_plan_folder_destroy(folder);
     return status;
 }
@@ -340,24 +300,8 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machin
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag)
 {
-    const struct mgx_plan_settings settings = {.offload_copy = options->offload_copy,
-                                               .output_params = !options->offload_copy,
-                                               .exhaustive_tune = options->exhaustive_tune,
-                                               .tuning_strict = options->tuning_strict,
-                                               .tuning_seconds = options->tuning_seconds,
-                                               .tuning_progress = options->tuning_progress,
-                                               .tuning_cache = options->tuning_cache,
-                                               .shared = options->shared};
-    struct mgx_plan_machine *machine = NULL;
-    TRY(create_machine(options, &machine, diag));
-    const bool done = p->carry && p->carry->fits; // a saved program, as the passes left it
-    const enum mgx_status status =
-        done ? MGX_OK : run_passes(p, gpu_machine(machine), options, diag);
-    if (status != MGX_OK) {
-        release(machine);
-        return status;
-    }
-    return mgx_plan_compile(p, machine, &settings, diag);
+    static const struct mgx_planned_target target = {create_machine, run_passes};
+    return mgx_compile_planned(p, &target, options, diag);
 }
 
 // --- saved programs ---
@@ -411,5 +355,6 @@ const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .explain = mgx_plan_explain,
                                           .plan = mgx_plan_list,
                                           .kind = kind,
+                                          .stages = stages,
                                           .keeps = keeps,
                                           .carry = carry};

@@ -56,7 +56,7 @@ static struct mgx_program *compile(bool exhaustive, const char *cache)
     struct mgx_diag diag = {0};
     struct mgx_program *p = build();
     const struct mgx_compile_options options = {
-        .fast_math = true, .threads = 2, .exhaustive_tune = exhaustive, .tuning_cache = cache};
+        .fast_math = true, .threads = 2, .exhaustive_tune = exhaustive, .tune.cache = cache};
     if (p && mgx_program_compile(p, &mgx_target_cpu, &options, &diag) != MGX_OK) {
         printf("%s\n", diag.text);
         mgx_program_destroy(p);
@@ -189,7 +189,7 @@ CASE(strict_fails_where_nobody_measured)
     close(fd);
     int steps, measured;
     struct mgx_compile_options options = {
-        .fast_math = true, .threads = 2, .tuning_strict = true, .tuning_cache = path};
+        .fast_math = true, .threads = 2, .tune.strict = true, .tune.cache = path};
     CHECK_INT(try_compile(&options, why, sizeof why, &steps, &measured), MGX_NOT_FOUND);
     CHECK(strstr(why, "no answer for: cpu "));
     mgx_program_destroy(compile(true, path));
@@ -204,7 +204,7 @@ CASE(measuring_ends_with_its_time)
     char why[2048];
     int steps, measured;
     const struct mgx_compile_options options = {
-        .fast_math = true, .threads = 2, .exhaustive_tune = true, .tuning_seconds = 1e-9};
+        .fast_math = true, .threads = 2, .exhaustive_tune = true, .tune.seconds = 1e-9};
     CHECK_INT(try_compile(&options, why, sizeof why, &steps, &measured), MGX_OK);
     CHECK_INT(measured, 1); // the first one, which spent it; its step, and an equal one
     CHECK(steps >= 1 && steps < 5);
@@ -229,7 +229,7 @@ CASE(whoever_waits_is_told)
     int steps, measured;
     struct told told = {0};
     const struct mgx_compile_options options = {
-        .fast_math = true, .threads = 2, .exhaustive_tune = true, .tuning_progress = {note, &told}};
+        .fast_math = true, .threads = 2, .exhaustive_tune = true, .tune.progress = {note, &told}};
     CHECK_INT(try_compile(&options, why, sizeof why, &steps, &measured), MGX_OK);
     CHECK_INT(measured, 4);
     CHECK_INT(told.count, 4);
