@@ -36,8 +36,10 @@ WANTED = 25
 ROOT = TREE = BUILD = SUITE = None  # set by `place`
 
 # The models of the importer's area: of the ONNX suite those that reach the places below.
-CASES = ("^test_(basic_conv|conv|averagepool_2d|maxpool_2d|split|slice|gather|cast_|shape_|constant|unsqueeze|concat|loop|if_|"
+CASES = ("^test_(basic_conv|conv|averagepool_2d|maxpool_2d|maxpool_with_argmax|split|slice|gather|cast_|shape_|constant|unsqueeze|concat|loop|if_|"
          "matmul|gemm|reduce_mean|softmax|layer_norm|lstm|pad|transpose|resize_down|scatter|topk|einsum|attention_3d)")
+
+SUITES = {"suite": ["--only", CASES], "contrib": []}  # models, by what makes them
 
 # Of each area: the folders that are its home, and the tests that reach it, broad ones first.
 AREAS = {
@@ -51,17 +53,19 @@ AREAS = {
     "format": (["src/format"], ["format/container", "api/mxr", "api/file"]),
 }
 
-# Where faults are drawn, and the tests that reach them; "folder/*" is every test below that folder.
+# Where faults are drawn, and the tests that reach them; "folder/*" is every test in C below that folder,
+# "python/..." one of pytest, contrib the operators of com.microsoft.
 DRAWN = {
     "pass": (["src/pass"], ["pass/cases", "pass/*", "targets/cpu/cpu", "targets/cpu/lower/norm", "targets/cpu/lower/epilogue",
                             "targets/cpu/lower/quantized", "targets/cpu/random", "far/far_random", "targets/gpu/gpu"]),
     "plan": (["src/plan"], ["plan/*", "targets/cpu/cpu", "far/far", "targets/cpu/lower/dynamic", "onnx/loop", "far/far_random",
-                            "far/far_cases", "targets/sizes", "targets/cpu/tune", "api/mxr", "api/run", "api/threads"]),
+                            "far/far_cases", "targets/sizes", "targets/cpu/tune", "api/mxr", "api/run", "api/threads", "python/gpu_few"]),
     "targets": (["src/targets"], ["targets/cpu/cpu", "targets/cpu/lower/*", "targets/cpu/special", "targets/cpu/random",
                                   "targets/cpu/tune", "targets/gpu/*", "targets/values", "targets/sizes", "targets/memory",
-                                  "suite"]),
+                                  "suite", "contrib", "python/caches", "python/cached_attention", "python/gpu_few",
+                                  "python/gpu_caches", "python/gpu_kernels", "python/gpu_matrix"]),
     "quant": (["src/quant"], ["quant/*", "api/quantize"]),
-    "onnx": (["src/onnx"], ["onnx/graph", "onnx/*", "api/onnx_graph", "suite"]),
+    "onnx": (["src/onnx"], ["onnx/graph", "onnx/*", "api/onnx_graph", "suite", "contrib"]),
 }
 
 # area, name, file (and where it was before), as it is, as it is planted
@@ -211,12 +215,14 @@ def tests_of(area):
     found = []
     for test in AREAS[area][1]:
         paths = sorted((ROOT / "test").glob(test.replace("/*", "/**/*") + "_test.c"))
-        found += [test] if test == "suite" else [str(p.relative_to(ROOT / "test"))[:-len("_test.c")] for p in paths]
+        found += [test] if test in SUITES or test.startswith("python/") else [str(p.relative_to(ROOT / "test"))[:-len("_test.c")] for p in paths]
     return list(dict.fromkeys(found))
 
 
 def target_of(test):
-    return "mgx-run-onnx" if test == "suite" else "test-" + test.replace("/", "-")
+    if test.startswith("python/"):
+        return "python_package"
+    return "mgx-run-onnx" if test in SUITES else "test-" + test.replace("/", "-")
 
 
 def build(area, jobs):
@@ -230,16 +236,19 @@ def configure(python):
                 "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DMGX_WERROR=OFF", f"-DMGX_PYTHON={python}"])
     if made.returncode:
         sys.exit(made.stdout + made.stderr)
-    if not SUITE.exists():
-        made = run([python, "test/onnx/make_suite.py", "--out", str(SUITE), "--only", CASES], cwd=ROOT)
-        if made.returncode:
+    for name, more in SUITES.items():
+        folder = SUITE.parent / name
+        made = None if folder.exists() else run([python, f"test/onnx/make_{name}.py", "--out", str(folder), *more], cwd=ROOT)
+        if made and made.returncode:
             sys.exit(made.stdout + made.stderr)
 
 
 def run_test(test):
     """None if it passed, else what it said."""
-    if test == "suite":
-        command = [str(BUILD / "bin" / "mgx-run-onnx"), "--target", "cpu", str(SUITE)]
+    if test in SUITES:
+        command = [str(BUILD / "bin" / "mgx-run-onnx"), "--target", "cpu", str(SUITE.parent / test)]
+    elif test.startswith("python/"):
+        command = ["ctest", "--test-dir", str(BUILD), "--output-on-failure", "-R", f"^{test}$"]
     else:
         command = [str(BUILD / "test" / target_of(test))]
     try:

@@ -58,6 +58,7 @@ static bool is_zero(const struct mgx_ins *zero)
 // Are two instructions' scales and zero points the same?
 static bool same_step(const struct mgx_ins *a, const struct mgx_ins *b)
 {
+    assert(a->in_count >= 2 && b->in_count >= 2);
     if (!same_value(a->in[1], b->in[1]))
         return false;
     if (a->in_count == 2 || b->in_count == 2)

@@ -6,7 +6,8 @@
 //     views on the way added up; bytes of a scratch block are inside it.
 //  3. A step works on one side, but for a transfer, and its kernel's inputs and result are there.
 //  4. A root is alive (first to last) at every step that touches it, and until the end if it is a
-//     result whose size comes at run time; every slot is dropped once, by its last step.
+//     result whose size comes at run time; at every step of a bundle, if one of its steps touches it;
+//     every slot is dropped once, by its last step.
 //  5. Of the scratch blocks, what a step writes (its result, its workspace) overlaps nothing that is
 //     alive then, but for the input whose bytes the result takes over.
 //
@@ -124,6 +125,22 @@ static enum mgx_status check_lives(const struct certificate *c, const struct mgx
     return MGX_OK;
 }
 
+// Bundles that were found before values had their places work as one step.
+static enum mgx_status check_bundle(const struct certificate *c, const struct mgx_plan_step *step)
+{
+    const int ends[] = {mgx_plan_bundle_first(c->plan, c->step),
+                        mgx_plan_bundle_last(c->plan, c->step)};
+    bool alive = true;
+    for (int end = 0; end < 2; end++) {
+        alive = alive && lives_at(step->out_value, ends[end]);
+        for (int i = 0; i < step->in_count; i++)
+            alive = alive && (step->skip[i] || lives_at(step->in_value[i], ends[end]));
+    }
+    return alive || !c->plan->machine->target->gather
+               ? MGX_OK
+               : broken(c, "a value that its bundle touches is not alive all the while");
+}
+
 static enum mgx_status check_drops(struct certificate *c)
 {
     struct mgx_arena arena;
@@ -199,6 +216,7 @@ enum mgx_status mgx_plan_certify(const struct mgx_build *b, struct mgx_diag *dia
         const struct mgx_plan_step *step = &b->plan->steps[c.step];
         TRY(check_operands(&c, step));
         TRY(check_lives(&c, step));
+        TRY(check_bundle(&c, step));
         if (c.step < looks)
             TRY(check_writes(&c, step));
     }

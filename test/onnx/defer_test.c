@@ -71,6 +71,50 @@ CASE(promises_by_an_attribute_name_it)
     mgx_program_destroy(p);
 }
 
+static const struct mgx_ins *find_deferred(const struct mgx_program *p, int from_end)
+{
+    const struct mgx_ins *found = NULL;
+    for (const struct mgx_ins *ins = mgx_program_main(p)->last; ins; ins = ins->prev)
+        if (strcmp(ins->op->name, "onnx::deferred") == 0 && from_end-- == 0)
+            found = ins;
+    return found;
+}
+
+// Lengths without values tell the lengths of a result that no value decides.
+CASE(lengths_alone_tell_lengths)
+{
+    struct pb g = {0}, attrs = {0};
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){6});
+    pb_input(&g, "k", INT64, 1, (int64_t[]){2});
+    pb_attr_int(&attrs, "axis", 0);
+    pb_node(&g, "Split", "x,k", "a,b", &attrs);
+    pb_attr_ints(&attrs, "kernel_shape", (int64_t[]){2, 2}, 2);
+    pb_node(&g, "MaxPool", "a", "y,i", &attrs);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    const struct mgx_ins *pool = p ? find_deferred(p, 0) : NULL;
+    CHECK(pool && pool->in_count == 1);
+    struct mgx_arena arena;
+    mgx_arena_init(&arena);
+    const struct mgx_shape known = mgx_shape_make(MGX_FLOAT, 4, (int64_t[]){1, 2, 5, 5});
+    const struct mgx_shape *in[] = {&known};
+    struct mgx_shape out;
+    struct mgx_shape_call call = {.op = pool->op,
+                                  .attr = pool->attr,
+                                  .in = in,
+                                  .in_count = 1,
+                                  .arena = &arena,
+                                  .diag = &diag};
+    mgx_diag_clear(&diag);
+    CHECK_OK(mgx_op_shape(&call, &out), diag);
+    CHECK(out.type == MGX_TUPLE && out.sub_count == 2 && mgx_shape_is_static(&out.sub[0]) &&
+          out.sub[0].lens[3] == 4);
+    mgx_arena_fini(&arena);
+    mgx_program_destroy(p);
+}
+
 CASE(errors_of_the_run_name_the_node)
 {
     struct pb m = tiny_model("Split(x:f[6], k:i[2]) axis=0 ->2");
@@ -264,4 +308,5 @@ TEST_MAIN(ROW(sizes_come_with_the_run) ROW(the_type_is_known_beforehand)
                       ROW(attributes_of_functions_travel_along)
                           ROW(bodies_with_captures_may_hold_deferred_nodes)
                               ROW(nodes_after_it_take_what_comes)
-                                  ROW(promises_by_an_attribute_name_it))
+                                  ROW(promises_by_an_attribute_name_it)
+                                      ROW(lengths_alone_tell_lengths))

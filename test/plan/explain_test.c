@@ -74,4 +74,16 @@ CASE(plans_are_explained_while_they_run)
     mgx_program_destroy((struct mgx_program *)r.p);
 }
 
-TEST_MAIN(ROW(plans_are_explained_while_they_run))
+// A run's results are the plan's own: they are counted.
+CASE(results_are_counted)
+{
+    enum { LENGTH = 1 << 18 };
+    struct mgx_program *p = program_compile("module: \"main\"\n"
+                                            "x = @param:x -> float_type, {262144}, {1}\n"
+                                            "y = exp(x)\n@2 = @return(y)\n",
+                                            "cpu", 1);
+    CHECK(p && mgx_target_cpu.bytes(p) >= LENGTH * sizeof(float));
+    mgx_program_destroy(p);
+}
+
+TEST_MAIN(ROW(plans_are_explained_while_they_run) ROW(results_are_counted))

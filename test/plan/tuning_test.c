@@ -63,6 +63,21 @@ CASE(round_trip)
     unlink(path);
 }
 
+// What is read last is right: a file that is loaded after what a program brought along.
+CASE(what_is_read_later_replaces)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_tuning t;
+    mgx_tuning_init(&t);
+    for (int i = 0; i < 2; i++) {
+        char text[128];
+        const int size = snprintf(text, sizeof text, "%scpu dot n1\tway%d\t1.5\n", HEAD, i);
+        CHECK_OK(mgx_tuning_read(&t, text, (size_t)size, &diag), diag);
+    }
+    CHECK_TEXT(mgx_tuning_find(&t, "cpu dot n1"), "way1");
+    mgx_tuning_fini(&t);
+}
+
 CASE(entries_of_two_writers_stay)
 {
     struct mgx_diag diag = {0};
