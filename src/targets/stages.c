@@ -27,7 +27,7 @@ static unsigned facts_of_type(enum mgx_type type)
 
 static unsigned facts_of_op(const struct mgx_op *op)
 {
-    return op == &mgx_op_dequantizelinear ? MGX_QUANTIZED
+    return op == &mgx_op_dequantizelinear                               ? MGX_QUANTIZED
            : op == &mgx_op_quant_dot || op == &mgx_op_quant_convolution ? MGX_INTEGER
                                                                         : 0;
 }

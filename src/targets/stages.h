@@ -25,8 +25,8 @@ struct mgx_stage {
     const struct mgx_pass *const *passes; // up to NULL
     unsigned all, any, none;              // of enum mgx_fact: each, one at least, and none of them
     bool early;                           // kernels of floats are not asked yet (floats_pay)
-    bool shared;             // a copy of the program is kept behind it, for plans of other sizes
-    int rounds;              // so often at most, while the number of instructions changes; 0: once
+    bool shared; // a copy of the program is kept behind it, for plans of other sizes
+    int rounds;  // so often at most, while the number of instructions changes; 0: once
     const struct mgx_pass *const *between; // ... with these behind each round but the last
     size_t fold_limit_bytes; // of literals that folding may make, from here on; 0: as before
 };
