@@ -221,12 +221,12 @@ def tests_of(area):
 
 def target_of(test):
     if test.startswith("python/"):
-        return "python_package"
+        return "migraphx_python"
     return "mgx-run-onnx" if test in SUITES else "test-" + test.replace("/", "-")
 
 
 def build(area, jobs):
-    made = run(["cmake", "--build", str(BUILD), f"-j{jobs}", "--target", *map(target_of, tests_of(area))])
+    made = run(["cmake", "--build", str(BUILD), f"-j{jobs}", "--target", "python_package", *map(target_of, tests_of(area))])
     return None if made.returncode == 0 else made.stdout[-3000:] + made.stderr[-1000:]
 
 

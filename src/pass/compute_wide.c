@@ -190,15 +190,7 @@ static struct mgx_ins *product_of(struct mgx_ins *ins)
 {
     if (ins->op == &mgx_op_dot)
         return mgx_emit_before(ins, &mgx_op_quant_dot, NULL, MGX_IN(ins->in[0], ins->in[1]));
-    const struct mgx_ints pads = mgx_ins_ints(ins, "padding"), step = mgx_ins_ints(ins, "stride"),
-                          dilation = mgx_ins_ints(ins, "dilation");
-    return mgx_emit_before(ins, &mgx_op_quant_convolution,
-                           MGX_ATTRS(mgx_ints("padding", pads.v, pads.count),
-                                     mgx_ints("stride", step.v, step.count),
-                                     mgx_ints("dilation", dilation.v, dilation.count),
-                                     mgx_int("padding_mode", mgx_ins_int(ins, "padding_mode")),
-                                     mgx_int("group", mgx_ins_int(ins, "group"))),
-                           MGX_IN(ins->in[0], ins->in[1]));
+    return mgx_emit_as(ins, &mgx_op_quant_convolution, ins, MGX_IN(ins->in[0], ins->in[1]));
 }
 
 static bool concerns(const struct wide *w, struct mgx_ins *ins)

@@ -235,16 +235,7 @@ static struct mgx_ins *in_integers(struct mgx_ins *ins, const struct mgx_op *op,
     if (!sums_fit(&x, &w, mgx_shape_elements(k) / mgx_max_i64(k->lens[channels], 1)))
         return NULL;
     const int count = product_inputs(ins, &x, &w, in);
-    struct mgx_ins *sums = mgx_emit_before(
-        ins, op,
-        MGX_ATTRS(
-            mgx_ints("padding", mgx_ins_ints(ins, "padding").v, mgx_ins_ints(ins, "padding").count),
-            mgx_ints("stride", mgx_ins_ints(ins, "stride").v, mgx_ins_ints(ins, "stride").count),
-            mgx_ints("dilation", mgx_ins_ints(ins, "dilation").v,
-                     mgx_ins_ints(ins, "dilation").count),
-            mgx_int("padding_mode", mgx_ins_int(ins, "padding_mode")),
-            mgx_int("group", mgx_ins_int(ins, "group"))),
-        (struct mgx_ins_list){in, count});
+    struct mgx_ins *sums = mgx_emit_as(ins, op, ins, (struct mgx_ins_list){in, count});
     return scaled(ins, sums, &x, &w, 1);
 }
 

@@ -242,7 +242,7 @@ CASE(a_file_that_cannot_be_written_is_said)
     mgx_tuning_fini(&t);
 }
 
-TEST_MAIN(ROW(round_trip) ROW(entries_of_two_writers_stay)
+TEST_MAIN(ROW(round_trip) ROW(what_is_read_later_replaces) ROW(entries_of_two_writers_stay)
               ROW(writers_at_the_same_time_lose_nothing) ROW(damage_ends_the_reading)
                   ROW(random_damage_is_survived) ROW(other_files_are_left_alone)
                       ROW(a_device_is_no_cache_and_stays_one)

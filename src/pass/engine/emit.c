@@ -176,6 +176,23 @@ struct mgx_ins *mgx_emit_again(struct mgx_ins *at, const struct mgx_ins *model,
                       model->mod_count);
 }
 
+__attribute__((unused)) static bool has_fields_of(const struct mgx_op *a, const struct mgx_op *b)
+{
+    bool all = a->attr_size == b->attr_size;
+    for (const struct mgx_field *f = b->fields; f && f->name && all; f++) {
+        const struct mgx_field *same = mgx_field_find(a, f->name);
+        all = same && same->kind == f->kind && same->offset == f->offset;
+    }
+    return all;
+}
+
+struct mgx_ins *mgx_emit_as(struct mgx_ins *at, const struct mgx_op *op,
+                            const struct mgx_ins *model, struct mgx_ins_list in)
+{
+    assert(has_fields_of(model->op, op));
+    return mgx_insert(at->owner, at, op, model->attr, in.v, in.count, NULL, 0);
+}
+
 // --- attributes ---
 
 void *mgx_edit_attr(struct mgx_program *p, const struct mgx_ins *ins)

@@ -34,6 +34,10 @@ struct mgx_ins *mgx_emit_known_product(struct mgx_ins *at, const struct mgx_shap
 struct mgx_ins *mgx_emit_again(struct mgx_ins *at, const struct mgx_ins *model,
                                struct mgx_ins *const *in, int count);
 
+// Another operator that has the same attributes, as those of the model: a product of other types.
+struct mgx_ins *mgx_emit_as(struct mgx_ins *at, const struct mgx_op *op,
+                            const struct mgx_ins *model, struct mgx_ins_list in);
+
 // An instruction's attributes, copied for editing by name before they are used for another one; the
 // fields must exist and have that kind. NULL, and false, when out of memory.
 void *mgx_edit_attr(struct mgx_program *p, const struct mgx_ins *ins);

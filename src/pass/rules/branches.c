@@ -16,6 +16,7 @@
 
 #include <assert.h>
 
+#include "op/window.h"
 #include "pass/engine/emit.h"
 #include "pass/rules/rules.h"
 
@@ -41,15 +42,12 @@ static bool read_convolution(struct mgx_ins *ins, struct branch *b)
 {
     const int spatial = ins->shape.rank - 2;
     *b = (struct branch){.x = ins->in[0], .w = ins->in[1], .conv = ins};
-    const struct mgx_ints padding = mgx_ins_ints(ins, "padding");
-    if (!is_wide(b->w) || !is_wide(b->x) || mgx_ins_int(ins, "padding_mode") != 0 ||
-        mgx_ins_ints(ins, "stride").count != spatial ||
-        mgx_ins_ints(ins, "dilation").count != spatial ||
-        (padding.count != spatial && padding.count != 2 * spatial))
+    const struct mgx_window window = mgx_window_of(ins);
+    if (!is_wide(b->w) || !is_wide(b->x) || !mgx_window_is_explicit(&window, spatial))
         return false;
     for (int i = 0; i < spatial; i++) {
         b->taps[i] = b->w->shape.lens[i + 2];
-        b->before[i] = padding.v[i];
+        b->before[i] = window.padding.v[i];
     }
     return true;
 }
@@ -91,16 +89,15 @@ static bool equal_ints(struct mgx_ints a, struct mgx_ints b)
 static bool find_place(const struct branch *a, const struct branch *b, int64_t *at)
 {
     assert(at);
-    const struct mgx_ints stride = mgx_ins_ints(a->conv, "stride"),
-                          dilation = mgx_ins_ints(a->conv, "dilation");
+    const struct mgx_window ours = mgx_window_of(a->conv);
     const int spatial = a->conv->shape.rank - 2;
-    const struct mgx_ints theirs =
-        b->conv ? mgx_ins_ints(b->conv, "dilation") : (struct mgx_ints){0};
+    const struct mgx_ints dilation = ours.dilation;
+    const struct mgx_ints theirs = b->conv ? mgx_window_of(b->conv).dilation : (struct mgx_ints){0};
     for (int i = 0; i < spatial; i++) {
         const int64_t shift = a->before[i] - b->before[i];
         at[i] = shift / dilation.v[i];
         if (shift < 0 || shift % dilation.v[i] || at[i] + b->taps[i] > a->taps[i] ||
-            (b->taps[i] > 1 && theirs.v[i] != dilation.v[i]) || (!b->conv && stride.v[i] != 1))
+            (b->taps[i] > 1 && theirs.v[i] != dilation.v[i]) || (!b->conv && ours.stride.v[i] != 1))
             return false;
     }
     return true;
@@ -115,8 +112,8 @@ static bool fits_into(const struct branch *a, const struct branch *b, int64_t *a
         return mgx_shape_same_lens(&a->x->shape, &a->conv->shape) &&
                mgx_sum_is_safe(w->type, a->w, b->factor);
     const struct mgx_shape *v = &b->w->shape;
-    return mgx_ins_int(a->conv, "group") == mgx_ins_int(b->conv, "group") &&
-           equal_ints(mgx_ins_ints(a->conv, "stride"), mgx_ins_ints(b->conv, "stride")) &&
+    const struct mgx_window ours = mgx_window_of(a->conv), theirs = mgx_window_of(b->conv);
+    return ours.group == theirs.group && equal_ints(ours.stride, theirs.stride) &&
            w->lens[0] == v->lens[0] && w->lens[1] == v->lens[1] &&
            mgx_sum_is_safe(w->type, a->w, b->w);
 }

@@ -11,6 +11,7 @@
 // Holds: the number of results stays; where less padding than none would be needed the axis stays
 // as it is. Cost: O(taps) per axis and look.
 #include "base/size.h"
+#include "op/window.h"
 #include "pass/engine/emit.h"
 #include "pass/rules/rules.h"
 
@@ -51,19 +52,17 @@ static bool cut(struct axis *a)
 
 static bool read_axes(const struct mgx_ins *ins, struct axis *axes, int spatial)
 {
-    const struct mgx_ints padding = mgx_ins_ints(ins, "padding"),
-                          stride = mgx_ins_ints(ins, "stride"),
-                          dilation = mgx_ins_ints(ins, "dilation");
+    const struct mgx_window window = mgx_window_of(ins);
+    const struct mgx_ints padding = window.padding;
     const struct mgx_shape *x = &ins->in[0]->shape, *w = &ins->in[1]->shape;
-    if (mgx_ins_int(ins, "padding_mode") != 0 || stride.count != spatial ||
-        dilation.count != spatial || (padding.count != spatial && padding.count != 2 * spatial))
+    if (!mgx_window_is_explicit(&window, spatial))
         return false;
     for (int i = 0; i < spatial; i++)
         axes[i] = (struct axis){.in = x->lens[i + 2],
                                 .out = ins->shape.lens[i + 2],
                                 .taps = w->lens[i + 2],
-                                .stride = stride.v[i],
-                                .dilation = dilation.v[i],
+                                .stride = window.stride.v[i],
+                                .dilation = window.dilation.v[i],
                                 .before = padding.v[i],
                                 .after = padding.v[padding.count == spatial ? i : i + spatial]};
     return true;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/window.h"
 #include "pass/engine/region.h"
 #include "plan/layout.h"
 #include "targets/cpu/kernel/image/conv.h"
@@ -38,17 +39,16 @@ static bool find_padding(const struct mgx_ins *ins, const struct mgx_shape *x,
                          const struct mgx_shape *w, const struct mgx_shape *y, int64_t *before)
 {
     assert(x->rank == w->rank && x->rank == y->rank);
-    const struct mgx_ints pads = mgx_ins_ints(ins, "padding"), stride = mgx_ins_ints(ins, "stride"),
-                          dilation = mgx_ins_ints(ins, "dilation");
-    const int64_t mode = mgx_ins_int(ins, "padding_mode");
+    const struct mgx_window window = mgx_window_of(ins);
+    const int64_t mode = window.padding_mode;
     for (int i = 0; i < x->rank - 2; i++) {
-        before[i] = at(pads, i, 0);
+        before[i] = at(window.padding, i, 0);
         if (mode == 0)
             continue;
         if (ins->op != &mgx_op_convolution && ins->op != &mgx_op_quant_convolution)
             return false;
-        const int64_t extent = (w->lens[i + 2] - 1) * at(dilation, i, 1) + 1;
-        int64_t total = (y->lens[i + 2] - 1) * at(stride, i, 1) + extent - x->lens[i + 2];
+        const int64_t extent = (w->lens[i + 2] - 1) * at(window.dilation, i, 1) + 1;
+        int64_t total = (y->lens[i + 2] - 1) * at(window.stride, i, 1) + extent - x->lens[i + 2];
         total = total < 0 ? 0 : total;
         before[i] = mode == 1 ? total - total / 2 : total / 2;
         assert(before[i] >= 0 && before[i] <= total);
@@ -61,10 +61,9 @@ static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
                            const struct mgx_shape *y)
 {
     assert(x->rank - 2 >= 1 && x->rank - 2 <= MGX_CONV_DIMS);
-    const struct mgx_ints stride = mgx_ins_ints(main, "stride"),
-                          dilation = mgx_ins_ints(main, "dilation");
+    const struct mgx_window window = mgx_window_of(main);
     const int spatial = x->rank - 2;
-    d->groups = mgx_ins_int(main, "group");
+    d->groups = window.group;
     d->batch = x->lens[0];
     d->in_channels = x->lens[1];
     d->out_channels = y->lens[1];
@@ -74,8 +73,8 @@ static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
         d->in[k] = there ? x->lens[i + 2] : 1;
         d->out[k] = there ? y->lens[i + 2] : 1;
         d->kernel[k] = there ? w->lens[i + 2] : 1;
-        d->stride[k] = there ? at(stride, i, 1) : 1;
-        d->dilation[k] = there ? at(dilation, i, 1) : 1;
+        d->stride[k] = there ? at(window.stride, i, 1) : 1;
+        d->dilation[k] = there ? at(window.dilation, i, 1) : 1;
         d->x_space[k] = there ? x->strides[i + 2] : 0;
         d->y_space[k] = there ? y->strides[i + 2] : 0;
         d->w_space[k] = there ? w->strides[i + 2] : 0;

@@ -105,14 +105,17 @@ void gpu_print_program(const struct mgx_program *p, struct mgx_str *out);
 
 // --- kernels.c ---
 extern const struct mgx_plan_kernel *const gpu_kernels[];
-extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_kernel_reduce,
-    gpu_kernel_softmax, gpu_kernel_product, gpu_kernel_pooling, gpu_kernel_wgmma,
-    gpu_kernel_attention, gpu_kernel_fused_reduce, gpu_kernel_gather, gpu_kernel_direct,
-    gpu_kernel_resize, gpu_kernel_pick, gpu_kernel_scan, gpu_kernel_scatter, gpu_kernel_lrn,
-    gpu_kernel_rnn, gpu_kernel_absent, gpu_kernel_depthwise, gpu_kernel_pool_plane,
-    gpu_kernel_rnn_cluster, gpu_kernel_grid_sample, gpu_kernel_topk, gpu_kernel_linear_attention,
-    gpu_kernel_col2im, gpu_kernel_pool_indices, gpu_kernel_max_unpool, gpu_kernel_roialign,
-    gpu_kernel_det, gpu_kernel_tfidf, gpu_kernel_trees, gpu_kernel_deform, gpu_kernel_nonzero,
-    gpu_kernel_suppression, gpu_kernel_unique, gpu_kernel_vendor, gpu_kernel_cache_append,
-    gpu_kernel_cache_attention, gpu_kernel_rotary, gpu_kernel_few, gpu_kernel_inverse,
-    gpu_kernel_choose_token;
+
+// In order of trial. A family's file defines gpu_kernel_<name>; this is the one place that lists it.
+// clang-format off
+#define GPU_KERNELS(X)                                                                             \
+    X(copy) X(depthwise) X(direct) X(few) X(vendor) X(wgmma) X(attention) X(product)               \
+    X(pointwise) X(reduce) X(softmax) X(pool_plane) X(pooling) X(fused_reduce) X(gather)           \
+    X(resize) X(pick) X(scan) X(scatter) X(lrn) X(grid_sample) X(topk) X(linear_attention)         \
+    X(rnn_cluster) X(rnn) X(col2im) X(deform) X(pool_indices) X(max_unpool) X(roialign) X(det)     \
+    X(tfidf) X(trees) X(nonzero) X(suppression) X(unique) X(cache_append) X(rotary)                \
+    X(cache_attention) X(inverse) X(choose_token) X(absent)
+// clang-format on
+#define X(name) extern const struct mgx_plan_kernel gpu_kernel_##name;
+GPU_KERNELS(X)
+#undef X
