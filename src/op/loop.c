@@ -143,13 +143,13 @@ static enum mgx_status push(struct mgx_compute_call *c, struct rows *r, struct m
     return MGX_OK;
 }
 
-// Rows become one tensor; without any, the declared row shape with 0 in front (ranges at their
-// least).
+// Rows become one tensor; without any, one would be `foreseen` (ranges at their least), with 0 in
+// front.
 static enum mgx_status stack(struct mgx_compute_call *c, const struct rows *r,
-                             const struct mgx_shape *declared, bool from_end,
+                             const struct mgx_shape *foreseen, bool from_end,
                              struct mgx_tensor *out)
 {
-    const struct mgx_shape *row = r->count ? &r->v[0].shape : declared;
+    const struct mgx_shape *row = r->count ? &r->v[0].shape : foreseen;
     int64_t lens[MGX_MAX_RANK + 1] = {r->count};
     if (row->rank >= MGX_MAX_RANK)
         return mgx_fail(c->diag, MGX_LIMIT, "loop: rows of rank %d cannot be stacked", row->rank);
@@ -248,21 +248,40 @@ static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
     return status;
 }
 
+// What the body's results would be in a round of what is carried now.
+static enum mgx_status foresee(struct mgx_compute_call *c, const struct state *s,
+                               const struct mgx_shape **results)
+{
+    static const struct mgx_shape counter = {.type = MGX_INT64}, flag = {.type = MGX_BOOL};
+    const struct mgx_shape **given = MGX_NEW_ARRAY(c->scratch, const struct mgx_shape *, c->in_count);
+    if (!given)
+        return mgx_fail_memory(c->diag);
+    given[0] = &counter;
+    given[1] = &flag;
+    for (int i = 0; i < s->carried; i++)
+        given[i + 2] = &s->args[i + 2].shape;
+    return mgx_body_foresee(c, 0, given, results);
+}
+
 static enum mgx_status finish(struct mgx_compute_call *c, struct state *s)
 {
     const struct loop *a = c->attr;
     struct mgx_tensor *out =
         MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, s->carried + s->row_count);
-    if (!out)
+    const struct mgx_shape **body =
+        MGX_NEW_ARRAY(c->scratch, const struct mgx_shape *, 1 + s->carried + s->row_count);
+    if (!out || !body)
         return mgx_fail_memory(c->diag);
+    if (s->iteration == 0 && s->row_count)
+        TRY(foresee(c, s, body));
     for (int i = 0; i < s->carried; i++)
         out[i] = mgx_tensor_share(&s->args[i + 2]);
     enum mgx_status status = MGX_OK;
     for (int i = 0; i < s->row_count && status == MGX_OK; i++) {
         const bool from_end =
             i < a->scan_output_directions.count && a->scan_output_directions.v[i] == 1;
-        status = stack(c, &s->rows[i], mgx_body_result(c->mod[0], 1 + s->carried + i), from_end,
-                       &out[s->carried + i]);
+        status =
+            stack(c, &s->rows[i], body[1 + s->carried + i], from_end, &out[s->carried + i]);
     }
     if (status != MGX_OK) {
         mgx_tensors_release(out, s->carried + s->row_count);

@@ -145,6 +145,22 @@ struct state {
     int64_t length;
 };
 
+// The shape of input i without its axis, which *at is.
+static struct mgx_shape part_of(const struct mgx_compute_call *c, const struct state *s, int i,
+                                int *at)
+{
+    const struct scan *a = c->attr;
+    const struct mgx_shape *x = &c->in[i]->shape;
+    *at = mgx_wrap_axis(pick(a->scan_input_axes, i - s->states), x->rank);
+    struct mgx_shape part = {.type = x->type};
+    for (int k = 0; k < x->rank; k++)
+        if (k != *at) {
+            part.lens[part.rank] = x->lens[k];
+            part.strides[part.rank++] = x->strides[k];
+        }
+    return part;
+}
+
 // Position t of input i as a tensor without its axis; a share of the input.
 static struct mgx_tensor slice(const struct mgx_compute_call *c, const struct state *s, int i,
                                int64_t t)
@@ -152,15 +168,10 @@ static struct mgx_tensor slice(const struct mgx_compute_call *c, const struct st
     assert(i >= 0);
     const struct scan *a = c->attr;
     const struct mgx_tensor *x = c->in[i];
-    const int axis = mgx_wrap_axis(pick(a->scan_input_axes, i - s->states), x->shape.rank);
+    int axis;
+    const struct mgx_shape part = part_of(c, s, i, &axis);
     if (pick(a->scan_input_directions, i - s->states) == 1)
         t = s->length - 1 - t;
-    struct mgx_shape part = {.type = x->shape.type};
-    for (int k = 0; k < x->shape.rank; k++)
-        if (k != axis) {
-            part.lens[part.rank] = x->shape.lens[k];
-            part.strides[part.rank++] = x->shape.strides[k];
-        }
     return mgx_tensor_view(x, &part,
                            t * x->shape.strides[axis] * (int64_t)mgx_type_size(part.type));
 }
@@ -236,16 +247,38 @@ static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s, in
     return status;
 }
 
-// Sequences of length 0 leave rows of the declared shape with nothing in them.
+// What a row would be, if there were one: of states as they begin, and of a slice of each sequence.
+static enum mgx_status foresee(struct mgx_compute_call *c, const struct state *s,
+                               const struct mgx_shape **results)
+{
+    struct mgx_shape *slices = MGX_NEW_ARRAY(c->scratch, struct mgx_shape, c->in_count);
+    const struct mgx_shape **given =
+        MGX_NEW_ARRAY(c->scratch, const struct mgx_shape *, c->in_count);
+    if (!slices || !given)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0, axis; i < c->in_count; i++) {
+        given[i] = &slices[i];
+        slices[i] = i < s->states ? c->in[i]->shape : part_of(c, s, i, &axis);
+    }
+    return mgx_body_foresee(c, 0, given, results);
+}
+
+// Sequences of length 0 leave rows with nothing in them.
 static enum mgx_status empty_rows(struct mgx_compute_call *c, struct state *s)
 {
+    const struct scan *a = c->attr;
+    const struct mgx_shape **body =
+        MGX_NEW_ARRAY(c->scratch, const struct mgx_shape *, s->states + s->rows);
+    if (!body)
+        return mgx_fail_memory(c->diag);
+    TRY(foresee(c, s, body));
     for (int r = 0; r < s->rows; r++) {
-        const struct mgx_shape *declared = &c->out_shape->sub[s->states + r];
-        int64_t lens[MGX_MAX_RANK] = {0};
-        for (int i = 0; i < declared->rank; i++)
-            lens[i] = mgx_shape_dim(declared, i).min;
-        const struct mgx_shape shape = mgx_shape_make(declared->type, declared->rank, lens);
-        TRY(mgx_tensor_create(&s->out[s->states + r], &shape, c->diag));
+        struct mgx_shape row = *body[s->states + r];
+        for (int i = 0; i < row.rank; i++)
+            row.lens[i] = mgx_shape_dim(&row, i).min;
+        int64_t axis = pick(a->scan_output_axes, r);
+        axis += axis < 0 ? row.rank + 1 : 0;
+        TRY(make_rows(c, &row, axis, 0, &s->out[s->states + r]));
     }
     return MGX_OK;
 }

@@ -2,6 +2,8 @@
 // Operators with bodies; see body.h.
 #include "op/rule/body.h"
 
+#include "op/eval/eval.h"
+
 const struct mgx_shape *mgx_body_result(const struct mgx_module *m, int i)
 {
     return &mgx_module_result(m, i)->shape;
@@ -64,32 +66,49 @@ enum mgx_status mgx_body_closed(struct mgx_shape_call *c, const struct mgx_modul
     return MGX_OK;
 }
 
-// Shapes of instructions, in order of the module up to some place.
+// Shapes of instructions, in order of the module up to some place, and the values around it.
 struct known {
     const struct mgx_ins **ins;
     struct mgx_shape *shape;
     int count;
+    const struct mgx_frame *around; // NULL: not known
 };
+
+static const struct mgx_tensor *value_of(const struct known *k, const struct mgx_ins *ins)
+{
+    if (ins->literal)
+        return ins->literal;
+    const struct mgx_frame *frame = k->around;
+    while (frame && frame->module != ins->owner)
+        frame = frame->up;
+    return frame ? &frame->values[ins->index] : NULL;
+}
 
 static const struct mgx_shape *shape_of(const struct known *k, const struct mgx_ins *ins)
 {
     for (int i = k->count - 1; i >= 0; i--)
         if (k->ins[i] == ins)
             return &k->shape[i];
-    return &ins->shape;
+    const struct mgx_tensor *value = value_of(k, ins);
+    return value ? &value->shape : &ins->shape;
 }
 
 static enum mgx_status infer(struct mgx_shape_call *c, const struct known *k,
                              const struct mgx_ins *ins, struct mgx_shape *out)
 {
     const struct mgx_shape **in = MGX_NEW_ARRAY(c->arena, const struct mgx_shape *, ins->in_count);
-    if (!in)
+    const struct mgx_tensor **values =
+        MGX_NEW_ARRAY(c->arena, const struct mgx_tensor *, ins->in_count);
+    if (!in || !values)
         return mgx_fail_memory(c->diag);
-    for (int i = 0; i < ins->in_count; i++)
+    for (int i = 0; i < ins->in_count; i++) {
         in[i] = shape_of(k, ins->in[i]);
+        values[i] = value_of(k, ins->in[i]);
+    }
     struct mgx_shape_call call = {.op = ins->op,
                                   .attr = ins->attr,
                                   .in = in,
+                                  .values = k->around ? values : NULL,
                                   .in_count = ins->in_count,
                                   .mod = ins->mod,
                                   .mod_count = ins->mod_count,
@@ -106,27 +125,54 @@ static int count_instructions(const struct mgx_module *m)
     return count;
 }
 
-enum mgx_status mgx_body_agrees(struct mgx_shape_call *c, const struct mgx_module *m,
-                                const struct mgx_shape *const *given, struct mgx_shape *result)
+// *k: what every instruction is, parameters being `given`.
+static enum mgx_status infer_all(struct mgx_shape_call *c, const struct mgx_module *m,
+                                 const struct mgx_shape *const *given, struct known *k)
 {
     const int count = count_instructions(m);
-    struct known k = {.ins = MGX_NEW_ARRAY(c->arena, const struct mgx_ins *, count),
-                      .shape = MGX_NEW_ARRAY(c->arena, struct mgx_shape, count)};
-    if (!k.ins || !k.shape)
+    k->ins = MGX_NEW_ARRAY(c->arena, const struct mgx_ins *, count);
+    k->shape = MGX_NEW_ARRAY(c->arena, struct mgx_shape, count);
+    if (!k->ins || !k->shape)
         return mgx_fail_memory(c->diag);
     for (const struct mgx_ins *ins = m->first; ins; ins = ins->next) {
         const int parameter = mgx_parameter_index(ins);
         if (ins->op == &mgx_op_return)
             continue;
         if (parameter >= 0)
-            k.shape[k.count] = *given[parameter];
+            k->shape[k->count] = *given[parameter];
         else if (ins->literal)
-            k.shape[k.count] = ins->shape;
+            k->shape[k->count] = ins->shape;
         else
-            TRY(infer(c, &k, ins, &k.shape[k.count]));
-        k.ins[k.count++] = ins;
+            TRY(infer(c, k, ins, &k->shape[k->count]));
+        k->ins[k->count++] = ins;
     }
+    return MGX_OK;
+}
+
+enum mgx_status mgx_body_agrees(struct mgx_shape_call *c, const struct mgx_module *m,
+                                const struct mgx_shape *const *given, struct mgx_shape *result)
+{
+    struct known k = {0};
+    TRY(infer_all(c, m, given, &k));
     *result = *shape_of(&k, mgx_module_result(m, 0));
+    return MGX_OK;
+}
+
+enum mgx_status mgx_body_foresee(struct mgx_compute_call *c, int which,
+                                 const struct mgx_shape *const *given,
+                                 const struct mgx_shape **results)
+{
+    const struct mgx_module *m = c->mod[which];
+    struct mgx_diag unsaid = {0};
+    struct mgx_shape_call call = {.op = c->op, .arena = c->scratch, .diag = &unsaid};
+    struct known k = {.around = c->eval->frame};
+    const enum mgx_status status = infer_all(&call, m, given, &k);
+    if (status == MGX_NO_MEMORY)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < mgx_module_result_count(m); i++) {
+        const struct mgx_ins *result = mgx_module_result(m, i);
+        results[i] = status == MGX_OK ? shape_of(&k, result) : &result->shape;
+    }
     return MGX_OK;
 }
 

@@ -26,6 +26,12 @@ enum mgx_status mgx_body_agrees(struct mgx_shape_call *c, const struct mgx_modul
 // mgx_module_result_count values, to be released (or taken) by the caller.
 enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct mgx_tensor *args,
                              int arg_count, struct mgx_tensor **results, int *count) MGX_NODISCARD;
+// The same without computing anything: the shapes of results for parameters of these shapes, by the
+// shape rules and what the body reads from around it, a scratch array. What only values say is
+// ranges; where the rules do not agree the shapes are those that are declared.
+enum mgx_status mgx_body_foresee(struct mgx_compute_call *c, int which,
+                                 const struct mgx_shape *const *given,
+                                 const struct mgx_shape **results) MGX_NODISCARD;
 // The tuple of `results` as the operator's value, each lying as it is declared; takes them over,
 // also on failure.
 enum mgx_status mgx_body_give(struct mgx_compute_call *c, struct mgx_tensor *take_results,

@@ -104,6 +104,12 @@ body:@3 = concat[axis=0](body:v,x)
 body:@4 = @return(body:k,body:@3)
 '''
     w.program(grows, [x], [T("float", np.tile(x.a, 4))])
+    # a row is as long as a round would make it, where no round says so
+    rows = grows.replace("x = @param:x -> float_type, {2}, {1}", "x = @param:x -> dynamic, float_type, {[0..9]}")
+    rows = rows.replace("n = @literal{3} -> int64_type, {1}, {1}", "n = @param:n -> int64_type, {1}, {1}").replace("body:@4 = @return(body:k,body:@3)", "body:@4 = @return(body:k,body:v,body:@3)")
+    rows = rows.replace("@5 = @return(@4)", "@5 = get_tuple_elem[index=1](@3)\n@6 = @return(@4,@5)")
+    for n in (0, 2):
+        w.program(rows, [T("int64", [n]), x], [x, T("float", np.tile(x.a, (n, 2)))])
     # rows cut from an outer tensor: what Scan becomes
     scan = '''
 module: "main"
@@ -239,6 +245,11 @@ def scans(w):
         w.program(text, [s, p, q], [T("float", state), T("float", rows)])
     empty = SCAN.replace("ATTRS", SCAN_ATTRS % (0, 0, 0)).replace("{3, 2}, {2, 1}", "{0, 2}, {2, 1}").replace("{2, 3}, {3, 1}", "{2, 0}, {0, 1}")
     w.program(empty, [s, T("float", np.zeros((2, 0))), T("float", np.zeros((0, 2)))], [s, T("float", np.zeros((0, 2)))])
+    for axis, lens in ((0, (0, 2)), (-1, (2, 0))):  # lengths that only a round would show
+        text = empty.replace(SCAN_ATTRS % (0, 0, 0), SCAN_ATTRS % (0, axis, 0)).replace("float_type, {2}, {1}", "dynamic, float_type, {[0..9]}")
+        for fixed in ("{2, 0}, {0, 1}", "{0, 2}, {2, 1}"):
+            text = text.replace("float_type, " + fixed, "dynamic, float_type, {[0..9], [0..9]}")
+        w.program(text, [s, T("float", np.zeros((2, 0))), T("float", np.zeros((0, 2)))], [s, T("float", np.zeros(lens))])
     bad = SCAN.replace("ATTRS", SCAN_ATTRS % (0, 0, 0))
     w.program(bad.replace("{3, 2}, {2, 1}", "{4, 2}, {2, 1}"), [], fails="scan: sequences have lengths 3 and 4")
     w.program(bad.replace("num_scan_inputs=2", "num_scan_inputs=4"), [], fails="scan: num_scan_inputs is 4, there are 3 inputs")
