@@ -2,19 +2,23 @@
 # SPDX-License-Identifier: MIT
 """torch.compile with this engine and with inductor, on models that nobody chose.
 
-    torch_drawn.py --build build [--draw 30] [--seed 46] [--most 40e6] [--threads 1] [--rounds 0] [--only REGEX] [--json FILE]
+    torch_drawn.py --build build [--draw 30] [--seed 46] [--most 40e6] [--threads 1] [--rounds 0] [--device cpu] [--only REGEX] [--json FILE]
 
 Draws architectures by the seed, a third each of timm, torchvision and transformers (which must be installed, with torch and
 onnxscript), with random weights and at most so many parameters. Each runs in a process of its own: results of backend "migraphx" are
 compared with torch's, and what ran in torch after all is named. With --rounds both backends run in turns as often, and the ratio of
-their least times is printed: above 1 this engine is faster.
+the medians of their times is printed: above 1 this engine is faster. Some models (--batch) are made ready first and timed one after the
+other then, so that nothing compiles meanwhile; --quiet FILE is there as long as that takes, for others on the machine to wait.
 """
 import argparse
+import contextlib
+import inspect
 import json
 import math
 import os
 import random
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -39,7 +43,17 @@ def names_of(library):
 
 
 def make(library, name):
-    """The model and its inputs; weights and inputs are random."""
+    """The model and its inputs; weights and inputs are random. Weights that begin as zeros would hide what is before them."""
+    import torch
+    model, args, kwargs = make_as_it_begins(library, name)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.device.type != "meta" and p.is_floating_point() and not p.any():
+                p.normal_(std=0.02)
+    return model, args, kwargs
+
+
+def make_as_it_begins(library, name):
     import torch
     if library == "timm":
         import timm
@@ -64,7 +78,10 @@ def make(library, name):
     if model.main_input_name == "pixel_values":
         side = getattr(config, "image_size", 224)
         side = side if isinstance(side, int) else side[0]
-        return model, (), {"pixel_values": torch.randn(1, getattr(config, "num_channels", 3), side, side)}
+        noise = {}  # of masked autoencoders, which else draw which patches they see
+        if "noise" in inspect.signature(model.forward).parameters:
+            noise["noise"] = torch.rand(1, (side // config.patch_size) ** 2)
+        return model, (), {"pixel_values": torch.randn(1, getattr(config, "num_channels", 3), side, side), **noise}
     raise ValueError(f"its input is {model.main_input_name}")
 
 
@@ -131,12 +148,28 @@ def difference(got, want):
     return worst
 
 
+def times_of(calls, rounds, synchronize):
+    """Milliseconds of each call, the median of so many in turns."""
+    times = {key: [] for key in calls}
+    for _ in range(rounds):
+        for key, call in calls.items():
+            start = time.perf_counter()
+            call()
+            synchronize()
+            times[key].append((time.perf_counter() - start) * 1e3)
+    return {key: statistics.median(have) for key, have in times.items()}
+
+
+def to_device(device, model, args, kwargs):
+    return model.to(device), [a.to(device) for a in args], {k: v.to(device) for k, v in kwargs.items()}
+
+
 def measure(options, library, name):
     import torch
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     import migraphx.torch
-    model, args, kwargs = make(library, name)
+    model, args, kwargs = to_device(options.device, *make(library, name))
     model.eval()
     out = {}
     with torch.no_grad(), warnings.catch_warnings(record=True) as said:
@@ -148,30 +181,79 @@ def measure(options, library, name):
         out["in torch"] = [str(w.message) for w in said if "migraphx: a graph" in str(w.message)]
         if options.rounds:
             theirs = torch.compile(model)
-            theirs(*args, **kwargs)
-            times = {"ours": math.inf, "inductor": math.inf}
-            for _ in range(options.rounds):
-                for key, call in (("ours", ours), ("inductor", theirs)):
-                    start = time.perf_counter()
-                    call(*args, **kwargs)
-                    times[key] = min(times[key], time.perf_counter() - start)
-            out.update({k: v * 1e3 for k, v in times.items()})
+            for _ in range(3):
+                out["error of inductor"] = difference(tensors(theirs(*args, **kwargs)), want)
+            print("ready", flush=True)
+            sys.stdin.readline()
+            synchronize = torch.cuda.synchronize if options.device == "cuda" else lambda: None
+            calls = {"ours": lambda: ours(*args, **kwargs), "inductor": lambda: theirs(*args, **kwargs)}
+            times_of(calls, 2, synchronize)
+            out.update(times_of(calls, options.rounds, synchronize))
     return out
 
 
+class Asked:
+    """A process of its own that answers something."""
+
+    def __init__(self, options, *what):
+        command = [sys.executable, "-W", "ignore", os.path.abspath(__file__), "--build", options.build, "--threads", str(options.threads),
+                   "--rounds", str(options.rounds), "--most", str(options.most), "--device", options.device, *what]
+        self._until = time.monotonic() + options.seconds
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                         env={**os.environ, "OMP_NUM_THREADS": str(options.threads),
+                                              "TORCHINDUCTOR_COMPILE_THREADS": "1"})  # no processes of its own
+
+    def wait_until_ready(self):
+        """Or until it ended without having anything to time."""
+        for line in self._process.stdout:
+            if line.strip() == "ready":
+                return
+            if line.startswith("{"):
+                self._answer = json.loads(line)
+                return
+
+    _answer = None
+
+    def answer(self):
+        """What it answers, which names its failure if it failed."""
+        try:
+            out, err = self._process.communicate("go\n", timeout=max(1, self._until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return {"failed": "not done in time"}
+        except BrokenPipeError:
+            out, err = "", self._process.stderr.read()
+        found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        return self._answer or (found or [{"failed": (err.strip().splitlines() or [f"status {self._process.returncode}"])[-1][:300]}])[0]
+
+
 def ask(options, *what):
-    """What a process of its own answers; None where it fails."""
-    command = [sys.executable, "-W", "ignore", os.path.abspath(__file__), "--build", options.build, "--threads", str(options.threads),
-               "--rounds", str(options.rounds), "--most", str(options.most), *what]
+    return Asked(options, *what).answer()
+
+
+@contextlib.contextmanager
+def announced(path):
+    """The file is there meanwhile; what began before has some seconds to end."""
+    if path:
+        open(path, "w").close()
+        time.sleep(20)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.seconds,
-                              env={**os.environ, "OMP_NUM_THREADS": str(options.threads)})
-    except subprocess.TimeoutExpired:
-        return {"failed": f"not done in {options.seconds} s"}
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            return json.loads(line)
-    return {"failed": (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1][:300]}
+        yield
+    finally:
+        if path:
+            os.remove(path)
+
+
+def ask_all(options, drawn):
+    """A row for each model, some of them ready at a time."""
+    for first in range(0, len(drawn), options.batch):
+        asked = []
+        for library, name in drawn[first:first + options.batch]:
+            asked.append((f"{library}/{name}", Asked(options, "--one", library, name)))
+            asked[-1][1].wait_until_ready()
+        with announced(options.quiet if options.rounds else None):
+            rows = [{"model": name, **process.answer()} for name, process in asked]
+        yield from rows
 
 
 def show(rows):
@@ -190,7 +272,10 @@ def main():
     parser.add_argument("--most", type=float, default=40e6)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seconds", type=float, default=1200)
+    parser.add_argument("--batch", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--quiet")
     parser.add_argument("--only", default="")
     parser.add_argument("--json")
     parser.add_argument("--list", help="file of the draw: read where it is there, else written")
@@ -198,7 +283,7 @@ def main():
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
-    sys.path.insert(0, os.path.join(options.build, "python"))
+    sys.path[0] = os.path.join(options.build, "python")  # not this folder: its triton.py is not torch's triton
     warnings.filterwarnings("ignore")
     if options.fits:
         return print(json.dumps({"parameters": fits(*options.fits, options.most)}))
@@ -212,10 +297,7 @@ def main():
             with open(options.list, "w") as f:
                 f.writelines(f"{a} {b}\n" for a, b in drawn)
     rows = []
-    for library, name in drawn:
-        if not re.search(options.only, f"{library}/{name}"):
-            continue
-        row = {"model": f"{library}/{name}", **ask(options, "--one", library, name)}
+    for row in ask_all(options, [d for d in drawn if re.search(options.only, "/".join(d))]):
         rows.append(row)
         said = row.get("failed") or f"{row['error']:.1e}" + "".join(f"; {t}" for t in row["in torch"])
         ratio = f" {row['ours']:.2f} ms, inductor {row['inductor']:.2f}: {row['inductor'] / row['ours']:.2f}" if row.get("inductor") else ""

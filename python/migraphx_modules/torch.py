@@ -175,18 +175,23 @@ def _attention_of_any_rank(query, key, value, attn_mask=None, *more, **named):
 # What export knows no ONNX for, in operators that it does: torch's own ones of several others, attention of other ranks.
 _SPELLED = {_attention: _attention_of_any_rank,
             getattr(torch, "_native_multi_head_attention", None): _native_attention,
-            getattr(torch, "_transformer_encoder_layer_fwd", None): _encoder_layer}
+            getattr(torch, "_transformer_encoder_layer_fwd", None): _encoder_layer,
+            "type_as": lambda x, like: x.to(like.dtype)}  # export fails at a weight that has the type already
+
+
+def _is_spelled(node):
+    return node.op in ("call_function", "call_method") and node.target in _SPELLED
 
 
 def _spelled(module):
     """The module's graph, copied where it has such operators."""
-    if not any(n.op == "call_function" and n.target in _SPELLED for n in module.graph.nodes):
+    if not any(_is_spelled(n) for n in module.graph.nodes):
         return module
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     for n in graph.nodes:
-        if n.op == "call_function":
-            n.target = _SPELLED.get(n.target, n.target)
+        if _is_spelled(n):
+            n.op, n.target = "call_function", _SPELLED[n.target]
     return torch.fx.GraphModule(module, graph)
 
 

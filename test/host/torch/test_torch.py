@@ -81,6 +81,18 @@ def test_torchs_own_operator_of_attention_is_spelled_out(kind, weights):
     check(Attends(), (torch.randn(2, 7, 32), *masks[kind]))
 
 
+def test_a_weight_that_has_the_type_already():
+    class Shifts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", torch.randn(3))
+
+        def forward(self, x):
+            return x - self.mean.type_as(x)
+
+    check(Shifts(), (torch.randn(2, 3),))
+
+
 def test_several_results_and_strides():
     class Two(nn.Module):
         def forward(self, x, y):
