@@ -7,10 +7,12 @@
 
 The backend is found by its entry point where the engine's wheel is installed; elsewhere `import migraphx.torch` registers it, or
 `backend=migraphx.torch.backend` names it. Each graph that dynamo gives is exported to ONNX when it first runs, with the lengths open
-that dynamo leaves open, and compiled for target cpu. Parameters become weights; when one of them was changed meanwhile, the graph is
-compiled anew. A graph that cannot be taken (an operator without ONNX, gradients, values that are written in place, tensors on a card)
-runs in torch, and a warning says why.
+that dynamo leaves open, and compiled: for target cpu, or for the card that its tensors lie on, where runs read and write torch's memory
+on torch's stream and there is a program for each set of lengths. Parameters become weights; when one of them was changed meanwhile, the
+graph is compiled anew. A graph that cannot be taken (an operator without ONNX, gradients, values that are written in place) runs in
+torch, and a warning says why.
 """
+import collections
 import logging
 import os
 import tempfile
@@ -48,7 +50,7 @@ class _Graph:
         self._module, self._options = module, options
         self._places = [n for n in module.graph.nodes if n.op == "placeholder"]
         self._kinds = [_kind(example, place) for example, place in zip(example_inputs, self._places)]
-        self._program, self._versions, self._reason = None, None, None
+        self._runner, self._versions, self._reason = None, None, None
 
     def __call__(self, *args):
         if self._reason is not None or (torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)):
@@ -56,37 +58,157 @@ class _Graph:
         versions = [a._version if kind == "weight" else float(a) for a, kind in zip(args, self._kinds) if kind in ("weight", "number")]
         try:
             inputs = [a.detach() for a, kind in zip(args, self._kinds) if kind == "input"]
-            if self._program is None or versions != self._versions or not self._fits(inputs):
-                self._program, self._versions = self._compile(args), versions
-                if not self._fits(inputs):
+            if self._runner is None or versions != self._versions or not self._runner.fits(inputs):
+                self._runner, self._versions = self._compile(args), versions
+                if not self._runner.fits(inputs):
                     raise _NotTaken("export fixes a length that changes")
+            return self._runner.run(inputs)
         except _NotTaken as e:
             self._reason = str(e)
             warnings.warn(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes runs in torch: {e}", stacklevel=2)
             return self._module(*args)
+
+    def _compile(self, args):
+        card = _card_of(args)
+        frozen = _Frozen(self._module, self._places, self._kinds, args)
+        model = _Model(_export(frozen, frozen.examples(args)), self._options)
+        if self._options["verbose"]:
+            print(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes, inputs {', '.join(model.names)}")
+        return _OnProcessor(model) if card is None else _OnCard(model, card)
+
+
+def _card_of(args):
+    """The device of a graph's tensors; None: the processor."""
+    devices = {a.device for a in args if isinstance(a, torch.Tensor) and (a.device.type != "cpu" or a.dim())}
+    if not any(d.type != "cpu" for d in devices):
+        return None
+    if len(devices) > 1 or next(iter(devices)).type != "cuda":
+        raise _NotTaken(f"its tensors lie on {', '.join(sorted(map(str, devices)))}")
+    return next(iter(devices))
+
+
+# --- programs ---
+
+
+class _Model:
+    """An exported graph as a file, with its weights beside it."""
+
+    def __init__(self, exported, options):
+        self.options = options
+        self.names = [v.name for v in exported.model.graph.inputs]
+        self._folder = tempfile.TemporaryDirectory()
+        self._path = os.path.join(self._folder.name, "model.onnx")
+        exported.save(self._path, external_data=True)
+
+    def parse(self, **how):
+        try:
+            program = migraphx.parse_onnx(self._path, **how)
+        except RuntimeError as e:
+            raise _NotTaken(str(e).replace("\n", "; ")) from None
+        if self.options["fp16"]:
+            migraphx.quantize_fp16(program)
+        if self.options["bf16"]:
+            migraphx.quantize_bf16(program)
+        return program
+
+    def chosen(self, *names):
+        return {name: self.options[name] for name in names}
+
+
+def _fixed_lengths(program, names):
+    """For each input (axis, length) of those that are not open: export may fix what dynamo leaves open, as those that meet a weight's."""
+    shapes = program.get_parameter_shapes()
+    return [_fixed_of(shapes[n]) if n in shapes else [] for n in names]
+
+
+def _fixed_of(shape):
+    if shape.dynamic():
+        return [(i, d.min) for i, d in enumerate(shape.dyn_dims()) if d.is_fixed()]
+    return list(enumerate(shape.lens()[:shape.rank()]))
+
+
+class _Runner:
+    """Programs of a model, which take inputs of some lengths."""
+
+    def fits(self, inputs):
+        return all(x.shape[axis] == size for x, fixed in zip(inputs, self._fixed) for axis, size in fixed)
+
+
+class _OnProcessor(_Runner):
+    """One program for all lengths; its weights stay mapped when the file is gone."""
+
+    def __init__(self, model):
+        self._names = model.names
+        self._program = model.parse(dynamic_dims=True)
+        self._fixed = _fixed_lengths(self._program, model.names)
+        self._program.compile("cpu", **model.chosen("threads", "exhaustive_tune", "fast_math"))
+
+    def run(self, inputs):
         results = self._program.run(dict(zip(self._names, inputs)))
         return tuple(torch.from_dlpack(r) for r in results)
 
-    def _fits(self, inputs):
-        """Export may fix lengths that dynamo leaves open, as those that meet a weight's."""
-        return all(x.shape[axis] == size for x, fixed in zip(inputs, self._fixed) for axis, size in fixed)
 
-    def _compile(self, args):
-        if any(isinstance(a, torch.Tensor) and a.device.type != "cpu" for a in args):
-            raise _NotTaken("its tensors lie on a card")
-        frozen = _Frozen(self._module, self._places, self._kinds, args)
-        program, self._names = _import(_export(frozen, frozen.examples(args)))
+_TYPES = {"float_type": torch.float32, "half_type": torch.float16, "bf16_type": torch.bfloat16, "double_type": torch.float64,
+          "int8_type": torch.int8, "uint8_type": torch.uint8, "int16_type": torch.int16, "int32_type": torch.int32,
+          "int64_type": torch.int64, "bool_type": torch.bool}
+
+
+class _OnCard(_Runner):
+    """A program for each set of lengths, the ones used last; it is handed torch's addresses and its stream, so nothing is copied."""
+
+    _MOST, _ALIGNED = 16, 16
+
+    def __init__(self, model, device):
+        self._model, self._device = model, device
+        self._name = f"{'hip' if torch.version.hip else 'cuda'}:{device.index}"
+        self._fixed = _fixed_lengths(model.parse(dynamic_dims=True), model.names)
+        self._programs = collections.OrderedDict()
+
+    def run(self, inputs):
+        key = tuple(x.shape for x in inputs)
+        if key not in self._programs:
+            self._programs[key] = self._compile(inputs)
+        self._programs.move_to_end(key)
+        while len(self._programs) > self._MOST:
+            self._programs.popitem(last=False)
+        program, takes, gives = self._programs[key]
+        inputs = [self._as_read(x) for x in inputs]
+        results = tuple(torch.empty(lens, dtype=kind, device=self._device) for _, _, lens, kind in gives)
+        params = {name: self._lend(shape, inputs[i]) for i, name, shape in takes}
+        params.update({name: self._lend(shape, y) for (name, shape, _, _), y in zip(gives, results)})
+        program.run_async(params, torch.cuda.current_stream(self._device).cuda_stream, "cudaStream_t")
+        return results
+
+    def _compile(self, inputs):
+        if any(x.numel() == 0 for x in inputs):
+            raise _NotTaken("an input without elements lies on a card")
+        dims = {name: list(x.shape) for name, x in zip(self._model.names, inputs) if x.dim()}
+        program = self._model.parse(map_input_dims=dims)
+        program.compile("gpu", offload_copy=False, device_id=self._device.index, tf32=torch.backends.cuda.matmul.allow_tf32,
+                        **self._model.chosen("exhaustive_tune", "fast_math"))
         shapes = program.get_parameter_shapes()
-        self._fixed = [_fixed_lengths(shapes[n]) if n in shapes else [] for n in self._names]
-        if self._options["fp16"]:
-            migraphx.quantize_fp16(program)
-        if self._options["bf16"]:
-            migraphx.quantize_bf16(program)
-        program.compile("cpu", threads=self._options["threads"], exhaustive_tune=self._options["exhaustive_tune"],
-                        fast_math=self._options["fast_math"])
-        if self._options["verbose"]:
-            print(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes, inputs {', '.join(self._names)}")
-        return program
+        takes = [(i, name, shapes[name]) for i, name in enumerate(self._model.names) if name in shapes]
+        return program, takes, [self._result(shapes, i) for i in range(len(program.get_output_shapes()))]
+
+    @staticmethod
+    def _result(shapes, i):
+        """Name, shape, lengths and type of a result that torch makes room for."""
+        name = f"main:#output_{i}"
+        if name not in shapes or shapes[name].type_string() not in _TYPES:
+            raise _NotTaken(f"the size of result {i} is known only after a run")
+        shape = shapes[name]
+        return name, shape, shape.lens()[:shape.rank()], _TYPES[shape.type_string()]
+
+    def _as_read(self, x):
+        """Row-major and aligned, on the card: as it is, mostly."""
+        x = x.to(self._device).contiguous()
+        return x if x.data_ptr() % self._ALIGNED == 0 else x.clone()
+
+    def _lend(self, shape, x):
+        return migraphx.gpudata_to_argument(shape, x.data_ptr(), self._name)
+
+
+# --- graphs as the exporter takes them ---
 
 
 def _is_number(place):
@@ -209,13 +331,6 @@ def _with_numbers(module, kinds, args):
     return torch.fx.GraphModule(module, graph)
 
 
-def _fixed_lengths(shape):
-    """(axis, length) of those that are not open."""
-    if shape.dynamic():
-        return [(i, d.min) for i, d in enumerate(shape.dyn_dims()) if d.is_fixed()]
-    return list(enumerate(shape.lens()[:shape.rank()]))
-
-
 def _symbol(size):
     """The name of a length that is open, else None."""
     return str(size.node.expr) if isinstance(size, torch.SymInt) else None
@@ -271,7 +386,8 @@ class _Frozen(torch.nn.Module):
             for size, real in zip(fake.shape, a.shape):
                 if _symbol(size):
                     sizes[_symbol(size)] = max(int(real), 2)
-        return [torch.zeros([sizes.get(_symbol(s), r) for s, r in zip(fake.shape, a.shape)], dtype=a.dtype) for fake, a in zip(self.fakes, given)]
+        return [torch.zeros([sizes.get(_symbol(s), r) for s, r in zip(fake.shape, a.shape)], dtype=a.dtype, device=a.device)
+                for fake, a in zip(self.fakes, given)]
 
 
 def _export(frozen, inputs):
@@ -300,14 +416,3 @@ def _first_line(error):
     while error.__cause__ is not None:
         error = error.__cause__
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def _import(exported):
-    names = [v.name for v in exported.model.graph.inputs]
-    with tempfile.TemporaryDirectory() as folder:  # weights stay mapped beyond it
-        path = os.path.join(folder, "model.onnx")
-        exported.save(path, external_data=True)
-        try:
-            return migraphx.parse_onnx(path, dynamic_dims=True), names
-        except RuntimeError as e:
-            raise _NotTaken(str(e).replace("\n", "; ")) from None

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""torch.compile with backend "migraphx" for tensors on a card of torch's, where there is one."""
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+import migraphx.torch  # noqa: E402
+
+nn = torch.nn
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch has no card")
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+    yield
+
+
+def check(module, *inputs, tolerance=1e-4, **how):
+    """Right for all inputs, by the engine, and on the card without a wait: nothing goes through the processor."""
+    module = module.eval().cuda()
+    compiled = torch.compile(module, backend="migraphx", **how)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message="migraphx: a graph")
+        for x in inputs:
+            x = tuple(v.cuda() for v in x)
+            for _ in range(3):
+                got = compiled(*x)
+                assert got.device == x[0].device
+                torch.testing.assert_close(got, module(*x), rtol=tolerance, atol=tolerance)
+    return compiled
+
+
+def images():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
+
+
+def test_images():
+    check(images(), (torch.randn(2, 3, 16, 16),))
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_lengths_that_change(dynamic):
+    check(nn.Sequential(nn.Linear(3, 4), nn.GELU()), *[(torch.randn(n, 3),) for n in (5, 7, 1, 2, 7)], dynamic=dynamic)
+
+
+def test_more_lengths_than_programs_are_kept():
+    check(nn.Sequential(nn.Linear(3, 4), nn.GELU()), *[(torch.randn(n, 3),) for n in range(2, 24)], dynamic=True)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_attention_in_16_bits(kind):
+    check(nn.TransformerEncoderLayer(64, 4, 128, batch_first=True).to(kind), (torch.randn(2, 7, 64, dtype=kind),), tolerance=3e-2)
+
+
+def test_strides_and_places():
+    class Adds(nn.Module):
+        def forward(self, x, y):
+            return x @ y
+
+    base = torch.randn(100).cuda()
+    check(Adds(), (torch.randn(4, 6).cuda().t(), torch.randn(4, 3)), (base[1:25].view(6, 4), torch.randn(4, 3)))
+
+
+def test_streams_of_the_caller():
+    model, x = images().eval().cuda(), torch.randn(2, 3, 16, 16).cuda()
+    compiled = torch.compile(model, backend="migraphx")
+    with torch.no_grad():
+        want = model(x)
+        compiled(x)
+        torch.cuda.synchronize()
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            y = x
+            for _ in range(20):
+                y = compiled(x + 0 * y.sum())
+        stream.synchronize()
+        torch.testing.assert_close(y, want, rtol=1e-4, atol=1e-4)
+
+
+def test_what_has_no_onnx_stays_torchs():
+    class Finds(nn.Module):
+        def forward(self, x):
+            return torch.linalg.eigvalsh(x)
+
+    x = torch.eye(3).cuda()
+    with torch.no_grad(), pytest.warns(UserWarning, match="runs in torch: .*eig"):
+        torch.testing.assert_close(torch.compile(Finds(), backend="migraphx")(x), Finds()(x))
+
+
+def test_tensors_of_two_devices_stay_torchs():
+    class Mixes(nn.Module):
+        def forward(self, x, y):
+            return x.cpu() + y
+
+    x, y = torch.randn(3).cuda(), torch.randn(3)
+    with torch.no_grad(), pytest.warns(UserWarning, match="its tensors lie on cpu, cuda:0"):
+        torch.testing.assert_close(torch.compile(Mixes(), backend="migraphx")(x, y), x.cpu() + y)
