@@ -205,14 +205,15 @@ class Asked:
 
     def wait_until_ready(self):
         """Or until it ended without having anything to time."""
-        for line in self._process.stdout:
+        for line in () if self._ready else self._process.stdout:
+            self._ready = True
             if line.strip() == "ready":
                 return
             if line.startswith("{"):
                 self._answer = json.loads(line)
                 return
 
-    _answer = None
+    _answer, _ready = None, False
 
     def answer(self):
         """What it answers, which names its failure if it failed."""
@@ -250,7 +251,10 @@ def ask_all(options, drawn):
         asked = []
         for library, name in drawn[first:first + options.batch]:
             asked.append((f"{library}/{name}", Asked(options, "--one", library, name)))
-            asked[-1][1].wait_until_ready()
+            if not options.beside:
+                asked[-1][1].wait_until_ready()
+        for _, process in asked:
+            process.wait_until_ready()
         with announced(options.quiet if options.rounds else None):
             rows = [{"model": name, **process.answer()} for name, process in asked]
         yield from rows
@@ -274,6 +278,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=1200)
     parser.add_argument("--batch", type=int, default=5)
+    parser.add_argument("--beside", action="store_true", help="the models of a batch are made ready beside each other")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--quiet")
     parser.add_argument("--only", default="")
