@@ -353,7 +353,8 @@ class _Frozen(torch.nn.Module):
                 self.register_buffer(f"weight{i}", args[i].detach())
             elif kind == "length":
                 value = place.meta.get("example_value")
-                self.lengths.append(where.get(_symbol(value), args[i] if _symbol(value) is None else None))
+                known = _symbol(value) is None or not place.users  # nobody reads what is a stride alone
+                self.lengths.append(where.get(_symbol(value), args[i] if known else None))
                 if self.lengths[-1] is None:
                     raise _NotTaken(f"length {value} is of no input")
             elif kind == "other":

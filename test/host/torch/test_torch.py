@@ -101,6 +101,15 @@ def test_several_results_and_strides():
     check(Two(), (torch.randn(4, 3), torch.randn(6, 4).t()))
 
 
+def test_strides_that_change():
+    class Multiplies(nn.Module):
+        def forward(self, x, y):
+            return x @ y
+
+    base = torch.randn(100)
+    check(Multiplies(), (torch.randn(4, 6).t(), torch.randn(4, 3)), (base[1:25].view(6, 4), torch.randn(4, 3)), (base[:72].view(6, 12)[:, ::3], torch.randn(4, 3)))
+
+
 def test_graph_breaks():
     class Breaks(nn.Module):
         def forward(self, x):
