@@ -385,7 +385,7 @@ static OrtStatus *decide(struct provider *ep, const OrtGraph *graph, struct part
 {
     migraphx_onnx_graph_t handed = NULL;
     HOST_TRY(read_graph(p, graph));
-    OrtStatus *status = graph_hand_over(p->host, graph, NULL, 0, false, &handed);
+    OrtStatus *status = graph_hand_over(p->host, graph, NULL, 0, false, NULL, &handed);
     if (!status)
         status = judge(p->host, handed, p->why, p->count);
     if (status)

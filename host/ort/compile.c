@@ -134,7 +134,7 @@ static OrtStatus *make_program(struct fused *f, const OrtGraph *graph,
 {
     migraphx_onnx_graph_t handed = NULL;
     migraphx_onnx_options_t options = NULL;
-    HOST_TRY(graph_hand_over(f->host, graph, outputs, f->out_count, true, &handed));
+    HOST_TRY(graph_hand_over(f->host, graph, outputs, f->out_count, true, ep->ranges, &handed));
     migraphx_status status = graph_options(&options);
     if (status == migraphx_status_success)
         status = migraphx_parse_onnx_graph(&f->program, handed, options);

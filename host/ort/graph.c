@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin.h"
+#include "ranges.h"
 
 struct handing {
     const struct host *host;
@@ -19,6 +19,7 @@ struct handing {
     bool keep;
     bool is_body;       // what it does not know is the root's
     struct names known; // values of this graph so far
+    struct bytes_of_graph bytes;
 };
 
 migraphx_status graph_options(migraphx_onnx_options_t *out)
@@ -396,6 +397,8 @@ static OrtStatus *add_node(struct handing *g, const OrtNode *node)
     if (!status)
         status = names_of(g, out, outs, &out_names);
     if (!status)
+        status = bytes_of_product(&g->bytes, node, in, ins, in_names);
+    if (!status)
         status = put_node(g, node, in_names, ins, out_names, outs);
     if (!status)
         status = add_values(g, out, outs);
@@ -529,12 +532,18 @@ static OrtStatus *begin(struct handing *g, const OrtGraph *graph)
     ENGINE_TRY(g->host, "a graph", migraphx_onnx_graph_create(&g->graph));
     if (g->keep && g->model_path && *g->model_path)
         ENGINE_TRY(g->host, "a graph", migraphx_onnx_graph_set_model_path(g->graph, g->model_path));
+    if (g->bytes.ranges) { // whose operators are there whatever the model imports
+        g->bytes.host = g->host;
+        g->bytes.graph = g->graph;
+        ENGINE_TRY(g->host, "a graph", migraphx_onnx_graph_set_opset(g->graph, "com.microsoft", 1));
+    }
     return add_opsets(g, graph);
 }
 
 static OrtStatus *end(struct handing *g, OrtStatus *status, migraphx_onnx_graph_t *out)
 {
     names_fini(&g->known);
+    bytes_fini(&g->bytes);
     if (status)
         migraphx_onnx_graph_destroy(g->graph);
     else
@@ -544,9 +553,9 @@ static OrtStatus *end(struct handing *g, OrtStatus *status, migraphx_onnx_graph_
 
 OrtStatus *graph_hand_over(const struct host *h, const OrtGraph *graph,
                            const OrtValueInfo *const *outputs, size_t output_count, bool keep,
-                           migraphx_onnx_graph_t *out)
+                           const struct ranges *ranges, migraphx_onnx_graph_t *out)
 {
-    struct handing g = {.host = h, .keep = keep};
+    struct handing g = {.host = h, .keep = keep, .bytes = {.ranges = ranges}};
     OrtStatus *status = begin(&g, graph);
     if (!status)
         status = add_all_nodes(&g, graph);

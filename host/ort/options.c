@@ -23,6 +23,8 @@ struct row {
 static const struct row rows[] = {
     {"fp16_enable", FLAG, AT(fp16), NULL},
     {"bf16_enable", FLAG, AT(bf16), NULL},
+    {"int8_enable", FLAG, AT(int8), NULL},
+    {"int8_calibration_table_name", TEXT, AT(table), NULL},
     {"exhaustive_tune", FLAG, AT(exhaustive_tune), NULL},
     {"fast_math", FLAG, AT(fast_math), NULL},
     {"specialise", FLAG, AT(specialise), NULL},
@@ -32,12 +34,10 @@ static const struct row rows[] = {
     {"target", TEXT, AT(device), NULL},
     {"tuning_cache", TEXT, AT(tuning_cache), NULL},
     {"fp8_enable", OFF, 0, 0, "quantize the model before: migraphx-driver quantize"},
-    {"int8_enable", OFF, 0, 0, "quantize the model before: migraphx-driver quantize"},
     {"external_alloc", OFF, 0, 0, "memory is the engine's"},
     {"external_free", OFF, 0, 0, "memory is the engine's"},
     {"external_empty_cache", OFF, 0, 0, "memory is the engine's"},
     {"device_id", NO_USE, 0, 0, NULL},
-    {"int8_calibration_table_name", NO_USE, 0, 0, NULL},
     {"int8_use_native_calibration_table", NO_USE, 0, 0, NULL},
     {"arena_extend_strategy", NO_USE, 0, 0, NULL},
     {"model_cache_dir", NO_USE, 0, 0, NULL},
@@ -148,6 +148,10 @@ static OrtStatus *read_all(struct options *o, const struct host *h, const OrtLog
     if (o->fp16 && o->bf16)
         return host_fail(h, ORT_INVALID_ARGUMENT,
                          "MIGraphX: options fp16_enable and bf16_enable are both set");
+    if (o->int8 && !*o->table)
+        return host_fail(h, ORT_INVALID_ARGUMENT,
+                         "MIGraphX: int8_enable needs int8_calibration_table_name, or a model that "
+                         "was quantized before: migraphx-driver quantize");
     return NULL;
 }
 

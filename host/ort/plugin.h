@@ -80,7 +80,8 @@ bool names_find(const struct names *, const char *name, size_t *value);
 
 extern const char *const provider_names[]; // NULL at the end
 
-struct card; // card.h
+struct ranges; // ranges.h
+struct card;   // card.h
 struct cards;
 
 struct factory {
@@ -91,9 +92,9 @@ struct factory {
 };
 
 struct options {
-    bool fp16, bf16, exhaustive_tune, fast_math, specialise;
+    bool fp16, bf16, int8, exhaustive_tune, fast_math, specialise;
     size_t threads, mem_limit;
-    char isa[32], device[32], tuning_cache[512];
+    char isa[32], device[32], tuning_cache[512], table[1024];
     // Of the host's own, "ep.context_...": whether compiled programs are kept, and where.
     bool context, context_inside;
     char context_path[1024];
@@ -106,6 +107,7 @@ struct provider {
     const char *name;
     struct card *card; // NULL: the processor
     OrtKernelRegistry *kernels;
+    struct ranges *ranges; // of int8; NULL: none
     struct options options;
 };
 
@@ -172,10 +174,11 @@ OrtStatus *attribute_read(const struct host *, const OrtOpAttr *, int type, void
 // --- graphs ---
 
 // Hands a graph over. `keep`: weights are copied or mapped, for a program that outlives the graph;
-// else they are borrowed. `outputs`, if given, are its results instead of the graph's own.
+// else they are borrowed. `outputs`, if given, are its results instead of the graph's own. `ranges`, if
+// given, say which products are rounded to bytes.
 OrtStatus *graph_hand_over(const struct host *, const OrtGraph *,
                            const OrtValueInfo *const *outputs, size_t output_count, bool keep,
-                           migraphx_onnx_graph_t *out);
+                           const struct ranges *ranges, migraphx_onnx_graph_t *out);
 // A single node with what it reads from around it; `like` is of the same model.
 OrtStatus *graph_hand_over_node(const struct host *, const OrtGraph *like, const OrtNode *,
                                 migraphx_onnx_graph_t *out);

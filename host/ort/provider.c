@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "card.h"
+#include "ranges.h"
 
 static const char *get_name(const OrtEp *base)
 {
@@ -35,6 +36,8 @@ static OrtStatus *get_memory(const OrtEp *base, const OrtMemoryDevice **out)
 static OrtStatus *set_up(struct provider *ep, const OrtSessionOptions *session)
 {
     HOST_TRY(options_read(&ep->options, ep->host, ep->logger, ep->name, session));
+    if (ep->options.int8)
+        HOST_TRY(ranges_read(ep->host, ep->options.table, &ep->ranges));
     if (!ep->card)
         return NULL;
     const char *target = ep->options.device;
@@ -78,5 +81,7 @@ void provider_destroy(OrtEp *base)
     struct provider *ep = (struct provider *)base;
     if (ep && ep->kernels)
         ep->host->ReleaseKernelRegistry(ep->kernels);
+    if (ep)
+        ranges_destroy(ep->ranges);
     free(ep);
 }

@@ -253,7 +253,8 @@ static enum mgx_status foresee(struct mgx_compute_call *c, const struct state *s
                                const struct mgx_shape **results)
 {
     static const struct mgx_shape counter = {.type = MGX_INT64}, flag = {.type = MGX_BOOL};
-    const struct mgx_shape **given = MGX_NEW_ARRAY(c->scratch, const struct mgx_shape *, c->in_count);
+    const struct mgx_shape **given =
+        MGX_NEW_ARRAY(c->scratch, const struct mgx_shape *, c->in_count);
     if (!given)
         return mgx_fail_memory(c->diag);
     given[0] = &counter;
@@ -280,8 +281,7 @@ static enum mgx_status finish(struct mgx_compute_call *c, struct state *s)
     for (int i = 0; i < s->row_count && status == MGX_OK; i++) {
         const bool from_end =
             i < a->scan_output_directions.count && a->scan_output_directions.v[i] == 1;
-        status =
-            stack(c, &s->rows[i], body[1 + s->carried + i], from_end, &out[s->carried + i]);
+        status = stack(c, &s->rows[i], body[1 + s->carried + i], from_end, &out[s->carried + i]);
     }
     if (status != MGX_OK) {
         mgx_tensors_release(out, s->carried + s->row_count);

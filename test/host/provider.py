@@ -11,6 +11,12 @@ OWN, MIGRAPHX, AMD = "MgxExecutionProvider", "MIGraphXExecutionProvider", "AMDGP
 F, I, B, S = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING
 
 
+def register():
+    """Once, whichever file of tests comes first: the host has the devices of every name that a library is registered under."""
+    if not any(d.ep_name == OWN for d in ort.get_ep_devices()):
+        ort.register_execution_provider_library("mgx", LIBRARY)
+
+
 def session(model, devices, options=(), fallback=False, optimise=True, **entries):
     """A path, or a model; on these devices alone unless the host may fall back."""
     o = ort.SessionOptions()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Reading the JSON in which the server hands over a model's configuration.
+// Reading the JSON that hosts write: configurations of models, tables of ranges.
 //
 // A text becomes a flat list of values, each of which knows its place in the text; what is asked
-// for is looked up by key and copied out. The server writes the text, so it is small, but nothing
+// for is looked up by key and copied out. Hosts write such texts, so they are small, but nothing
 // is believed: depth and size are bounded, and a text that is no JSON is an error.
 #pragma once
 
@@ -39,6 +39,7 @@ size_t json_size(const struct json_list *, const struct json *);
 
 // A number, also one that is written as a text.
 bool json_integer(const struct json *, int64_t *out);
+bool json_number(const struct json *, double *out); // not as a text; finite
 bool json_is_true(const struct json *);
 // Compares a text, or a key.
 bool json_equal(const struct json *, const char *text);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,16 @@ bool json_integer(const struct json *v, int64_t *out)
     memcpy(digits, v->text, v->size);
     *out = strtoll(digits, &end, 10);
     return !*end;
+}
+
+bool json_number(const struct json *v, double *out)
+{
+    char digits[40] = "", *end;
+    if (!v || v->kind != JSON_NUMBER || !v->size || v->size >= sizeof digits)
+        return false;
+    memcpy(digits, v->text, v->size);
+    *out = strtod(digits, &end);
+    return !*end && isfinite(*out);
 }
 
 bool json_is_true(const struct json *v)
