@@ -67,7 +67,7 @@ help:
 
 # --- Python for the tests only; the engine and the driver need none ---
 venv: $(VENV)/ready
-$(VENV)/ready: tool/requirements.txt tool/opencl.txt tool/triton.txt
+$(VENV)/ready: tool/requirements.txt tool/opencl.txt tool/triton.txt tool/amd.txt
 	@echo "== installing the tests' Python packages into $(VENV)"
 	@mkdir -p $(BUILD)
 	@test -x $(PYTHON) || python3 -m venv $(VENV)
@@ -76,6 +76,8 @@ $(VENV)/ready: tool/requirements.txt tool/opencl.txt tool/triton.txt
 		-r tool/opencl.txt 2> /dev/null || echo "== no wheels of OpenCL for this machine"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --no-compile --upgrade \
 		--target $(BUILD)/triton -r tool/triton.txt 2> /dev/null || echo "== no wheels of Triton for this machine"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps --no-compile --upgrade \
+		--target $(BUILD)/amd -r tool/amd.txt 2> /dev/null || echo "== no wheel of AMD's build of ONNX Runtime for this machine"
 	@touch $@
 
 demo: all
