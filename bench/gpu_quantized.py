@@ -29,6 +29,13 @@ def sizes_of(shape, batch, tokens):
     return [batch, tokens] if text else [batch, *shape.lens()[1:]]
 
 
+def values_of(rng, name, shape):
+    """Words are any of 100, kinds of words and masks 0 or 1: tables of kinds have two rows."""
+    if "float" in shape.type_string():
+        return rng.standard_normal(shape.lens()).astype(np.float32)
+    return rng.integers(0, 2 if "type" in name or "mask" in name else 100, shape.lens()).astype(np.int64)
+
+
 class Runner:
     def __init__(self, path, batch, fp16, tune, tokens=128):
         self.program = migraphx.parse_onnx(path)
@@ -45,8 +52,7 @@ class Runner:
             if "#output" in name:
                 self.params[name] = migraphx.allocate_gpu(shape)
                 continue
-            values = rng.standard_normal(shape.lens()) if "float" in shape.type_string() else rng.integers(0, 100, shape.lens())
-            self.feed[name] = values.astype(np.float32 if "float" in shape.type_string() else np.int64)
+            self.feed[name] = values_of(rng, name, shape)
             self.params[name] = migraphx.to_gpu(migraphx.argument(self.feed[name]))
         self.names = dims
 
