@@ -10,13 +10,15 @@
 //
 // The last one goes before the others: through what only chooses or moves values, up to where they
 // were quantized. Sums of constants are taken here. Sums wrap like those of the product, so the
-// result is the same, bit for bit. What does not fit any of these keeps its zero points.
+// result is the same, bit for bit. What does not fit any of these keeps its zero points, and
+// so does attention that the target takes as a whole.
 //
 // The GPU target runs it, after simplify_qdq.
 #include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "pass/engine/byte_attention.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
@@ -107,7 +109,9 @@ static struct mgx_ins *zero_of(const struct mgx_ins *product, int operand)
 static struct mgx_ins *turn_operand(struct mgx_rewriter *r, struct mgx_ins *ins,
                                     const struct mgx_match *m)
 {
-    (void)r, (void)m;
+    (void)m;
+    if (mgx_in_byte_attention(r->call->options, ins))
+        return NULL;
     for (int i = 0; i < 2; i++) {
         struct mgx_ins *in[4], *zero = zero_of(ins, i);
         if (!is_turned(zero) || !can_turn(ins->in[i], DEEPEST))
@@ -254,11 +258,12 @@ static const struct mgx_tensor *matrix_of(const struct mgx_ins *b)
 static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
-    (void)r, (void)m;
+    (void)m;
     struct mgx_ins *a = ins->in[0], *b = ins->in[1], *p = zero_of(ins, 0), *q = zero_of(ins, 1);
     const int rank = ins->shape.rank;
     const struct mgx_shape like = ins->shape;
-    if (ins->in_count == 2 || !multiplies_bytes(ins) || !mgx_shape_is_static(&a->shape))
+    if (ins->in_count == 2 || !multiplies_bytes(ins) || !mgx_shape_is_static(&a->shape) ||
+        mgx_in_byte_attention(r->call->options, ins))
         return NULL;
     struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_quant_dot, a, b);
     if (!is_nothing(q) && y) {

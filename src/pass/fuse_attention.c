@@ -6,8 +6,18 @@
 // Of bfloat16: convert[bf16](quant_dot(convert[bf16](softmax(f(quant_dot(q, k)))), v)), the outer
 // conversion where it is the one reader.
 //
+// Of bytes, where the target takes it (engine/byte_attention.h):
+//
+//     h(quant_dot(g(softmax(f(quant_dot(q, k, p, z)))), v, lowest, y))  =>  group[tag=attention_bytes]
+//
+// g and h element-wise with known values, h or nothing. Where f is not one instruction after all,
+// the products are computed in 32 bits: quant_dot(a, b, p, q) => dot(convert(a) - p, convert(b) - q).
+//
 // Runs after element-wise chains were fused, so f is one instruction.
 #include "op/op.h"
+#include "pass/engine/byte_attention.h"
+#include "pass/engine/constant.h"
+#include "pass/engine/emit.h"
 #include "pass/engine/region.h"
 
 // A target that is asked says itself which types its kernels take; others take floats.
@@ -71,12 +81,83 @@ static bool is_in(const struct mgx_region *r, const struct mgx_ins *ins)
     return false;
 }
 
+// --- of bytes ---
+
+// Element-wise over one value and numbers, for all of `like`'s places.
+static bool is_of_one(const struct mgx_ins *ins, const struct mgx_ins *value)
+{
+    double number;
+    bool is = mgx_is_elementwise(ins) && mgx_shape_same_lens(&ins->shape, &value->shape);
+    for (int i = 0; i < ins->in_count; i++)
+        is = is && (ins->in[i] == value || mgx_splat_value(ins->in[i], &number));
+    return is;
+}
+
+// f, or NULL, which is not one instruction: false.
+static bool add_between(struct mgx_region *region, const struct mgx_byte_attention *a)
+{
+    struct mgx_ins *f = a->scores->uses->user;
+    mgx_region_add(region, a->scores);
+    if (f == a->softmax || !mgx_used_once(f) || f->uses->user != a->softmax)
+        return false;
+    mgx_region_add(region, f);
+    return true;
+}
+
+static bool add_rest(struct mgx_region *region, const struct mgx_byte_attention *a)
+{
+    struct mgx_ins *g = a->softmax->uses->user;
+    mgx_region_add(region, a->softmax);
+    if (!mgx_used_once(g) || g->uses->user != a->weigh || !is_of_one(g, a->softmax))
+        return false;
+    mgx_region_add(region, g);
+    mgx_region_add(region, a->weigh);
+    struct mgx_ins *h = mgx_used_once(a->weigh) ? a->weigh->uses->user : NULL;
+    if (h && h->owner == a->weigh->owner && is_of_one(h, a->weigh))
+        mgx_region_add(region, h);
+    return mgx_region_closed(region);
+}
+
+static bool in_numbers(struct mgx_ins *dot)
+{
+    struct mgx_ins *zero[2] = {NULL, NULL};
+    for (int i = 2; i < dot->in_count; i++)
+        zero[i - 2] = dot->in[i];
+    struct mgx_ins *a = mgx_emit_shifted(dot, dot->in[0], zero[0], 0, MGX_INT32);
+    struct mgx_ins *b = mgx_emit_shifted(dot, dot->in[1], zero[1], dot->shape.rank - 1, MGX_INT32);
+    struct mgx_ins *y = mgx_emit_before(dot, &mgx_op_dot, NULL, MGX_IN(a, b));
+    if (y)
+        mgx_replace_uses(dot, y);
+    return y;
+}
+
+static enum mgx_status fuse_bytes(struct mgx_pass_call *c, const struct mgx_byte_attention *a,
+                                  struct mgx_ins **next)
+{
+    struct mgx_region region = {.count = 0};
+    const struct mgx_pass_options *o = c->options;
+    if (add_between(&region, a) && add_rest(&region, a) &&
+        o->supports(o->supports_user, "attention_bytes", &region)) {
+        while (*next && is_in(&region, *next))
+            *next = (*next)->next;
+        return mgx_region_group(c, &region, "attention_bytes");
+    }
+    c->changed = true;
+    return in_numbers(a->scores) && in_numbers(a->weigh) ? MGX_OK
+                                                         : mgx_program_status(c->program, c->diag);
+}
+
 static enum mgx_status fuse_attentions(struct mgx_pass_call *c, struct mgx_module *m)
 {
     if (m->bypass)
         return MGX_OK;
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
+        struct mgx_byte_attention bytes;
+        if (mgx_find_byte_attention(c->options, ins, &bytes) && ins == bytes.scores) {
+            TRY(fuse_bytes(c, &bytes, &next));
+            continue;
+        }
         if (!is_product(ins) || !mgx_used_once(ins))
             continue;
         const bool narrow = ins->op == &mgx_op_quant_dot;

@@ -10,6 +10,7 @@
 // Then it is one reduction with what is quantized around it (fuse_reduce), from bytes to bytes. Of
 // few large images lines are averaged first: a block sums up few channels. The GPU target runs it,
 // before that.
+#include "pass/engine/byte_attention.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
@@ -38,7 +39,8 @@ static struct mgx_ins *write_out(struct mgx_rewriter *r, struct mgx_ins *ins,
                                  const struct mgx_match *m)
 {
     (void)m;
-    if (!r->call->options->multiplies_bytes || ins->shape.type != MGX_FLOAT || !is_quantized(ins))
+    if (!r->call->options->multiplies_bytes || ins->shape.type != MGX_FLOAT || !is_quantized(ins) ||
+        mgx_in_byte_attention(r->call->options, ins))
         return NULL;
     const struct mgx_shape like = ins->shape;
     struct mgx_ins *x = ins->in[0], *most = reduced(ins, &mgx_op_reduce_max, x);

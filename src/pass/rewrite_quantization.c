@@ -14,9 +14,11 @@
 // be absent.
 //
 // A target that multiplies bytes keeps what its kernels take: products of bytes without zero
-// points, and what quantizes and dequantizes floats of 32 bits and bytes, or sums of 32 bits.
+// points, or of attention that it takes as a whole, and what quantizes and dequantizes floats of 32
+// bits and bytes, or sums of 32 bits.
 //
 // The GPU target runs it; others when a caller asks for it by name (the driver's --apply-pass).
+#include "pass/engine/byte_attention.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
@@ -131,7 +133,7 @@ static struct mgx_ins *widen(struct mgx_ins *ins, int input, int axis)
 static struct mgx_ins *dot(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
     (void)m;
-    if (is_bare(r, ins))
+    if (is_bare(r, ins) || mgx_in_byte_attention(r->call->options, ins))
         return NULL;
     struct mgx_ins *a = widen(ins, 0, 0), *b = widen(ins, 1, ins->shape.rank - 1);
     return mgx_emit_before(ins, &mgx_op_dot, NULL, MGX_IN(a, b));

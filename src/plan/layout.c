@@ -330,7 +330,8 @@ static bool is_of_heads(const struct mgx_plan *plan, const struct mgx_ins *ins)
 static bool lies_transposed(const struct mgx_plan *plan, const struct mgx_ins *ins,
                             struct mgx_shape *out)
 {
-    if (!mgx_used_once(ins) || !(mgx_is_group(ins, "attention") || is_of_heads(plan, ins)))
+    if (!mgx_used_once(ins) || !(mgx_is_group(ins, "attention") ||
+                                 mgx_is_group(ins, "attention_bytes") || is_of_heads(plan, ins)))
         return false;
     const struct mgx_ins *user = ins->uses->user;
     if (user->op != &mgx_op_transpose)

@@ -227,6 +227,53 @@ def test_tables(kinds, product):
     b.check(y, x * z / 0.02 + low[kb] + 9, kb)
 
 
+def dequantized(b, y, s, z, shape):
+    return b.op("dequantizelinear", [y, b.over(np.float32(s), shape), b.over(z, shape)])
+
+
+def quantized(b, y, s, z, shape):
+    return b.op("quantizelinear", [y, b.over(np.float32(s), shape), b.over(z, shape)])
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_attention(case):
+    """Between bytes, as exporters write it: all steps are rounded, so some results differ by a step or two."""
+    b = Builder([SEED, 6, case])
+    rng = b.rng
+    kind = b.pick("int8", "uint8")
+    heads, rows, keys = b.pick(1, 3, 12), b.pick(8, 17, 128, 197), b.pick(16, 100, 128, 197, 300, 520)
+    head, head_v, batch = b.pick(32, 64, 64, 96, 128), b.pick(16, 32, 64, 64, 128), b.pick(1, 2)
+    masked, low = rng.integers(2), {"int8": -128, "uint8": 0}[kind]
+    zeros = [b.zero(kind) for _ in range(3)]
+    sizes = [(batch, rows, heads, head), (batch, keys, heads, head), (batch, keys, heads, head_v)]
+    given = [b.bytes(kind, s) for s in sizes]
+    q, k, v = (b.op("transpose", [dequantized(b, b.param(x), 0.02, z, s)], permutation=order)
+               for x, z, s, order in zip(given, zeros, sizes, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])))
+    fq, fk, fv = ((x.astype(np.float64) - float(z)).transpose(0, 2, 1, 3) * np.float32(0.02) for x, z in zip(given, zeros))
+    shape, out = [batch, heads, rows, keys], [batch, heads, rows, head_v]
+    y, want = b.op("dot", [q, k]), fq @ fk.transpose(0, 1, 3, 2)
+    step, middle = np.float32(np.abs(want).max() / 100), np.array(low + 120, kind)
+    y = dequantized(b, quantized(b, y, step, middle, shape), step, middle, shape)
+    want = (np.clip(np.rint(want / step) + float(middle), low, low + 255) - float(middle)) * step
+    if masked:
+        mask = np.where(rng.random((batch, 1, 1, keys)) < 0.2, -50, 0).astype(np.float32)
+        y, want = b.op("add", [y, b.op("multibroadcast", [b.param(mask)], out_lens=shape)]), want + mask
+    p = np.float32(1 / 255)
+    y = quantized(b, b.op("softmax", [y], axis=3), p, np.array(low, kind), shape)
+    e = np.exp(want - want.max(-1, keepdims=True))
+    want = np.clip(np.rint(e / e.sum(-1, keepdims=True) / p), 0, 255) * p @ fv
+    y = b.op("dot", [dequantized(b, y, p, np.array(low, kind), shape), v])
+    step, middle = np.float32(np.abs(want).max() / 100), np.array(low + 130, kind)
+    y = b.op("transpose", [quantized(b, y, step, middle, out)], permutation=[0, 2, 1, 3])
+    b.main.add_return([y])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    runs = [np.array(b.program.run(b.feeds)[0]).astype(np.float64) for _ in range(3)]
+    assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
+    want = np.clip(np.rint(want / step) + float(middle), low, low + 255).transpose(0, 2, 1, 3)
+    apart = np.abs(runs[0] - want)
+    assert np.mean(apart > 1) < 2e-3 and apart.max() <= 3, (apart.max(), np.mean(apart > 0))
+
+
 def test_quantize_int8():
     """The guide's flow: calibrated on the card, and products of bytes there."""
     rng = np.random.default_rng(3)

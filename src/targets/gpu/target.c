@@ -199,6 +199,10 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
 {
     if (strcmp(tag, "attention") == 0)
         return gpu_attention_supports(user, region->ins[0], region->ins[region->count - 1]);
+    if (strcmp(tag, "byte_attention") == 0)
+        return gpu_attention_bytes_supports(user, region->ins[0], region->ins[1]);
+    if (strcmp(tag, "attention_bytes") == 0)
+        return gpu_attention_bytes_reads(region->ins[1]);
     if (strcmp(tag, "packed") == 0)
         return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
     if (strcmp(tag, "padded") == 0)

@@ -15,21 +15,15 @@
 #include "targets/gpu/emit/multiply.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/attention.h"
 #include "targets/gpu/lower/tail.h"
 #include "targets/gpu/lower/units.h"
 
-enum { MOST_HEAD = 128, STEP = 16, LINE = 8 };
-
-struct attention {
-    const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
-    int q, k, v;                                    // inputs of the group
-    int extra[GPU_CALL_INPUTS], extra_count;        // of f, in its order, but for the scores
-    int place;                                      // of the scores among the inputs of f
-};
+enum { MOST_HEAD = 128, STEP = 16 };
 
 // --- what is offered ---
 
-static bool read_group(const struct mgx_plan_offer *c, struct attention *a)
+static bool read_group(const struct mgx_plan_offer *c, struct gpu_attention *a)
 {
     const struct mgx_module *body = c->ins->mod[0];
     memset(a, 0, sizeof *a);
@@ -201,225 +195,14 @@ static struct division divide_for_waves(const struct mgx_plan_offer *c,
 
 // --- text ---
 
-// "name(batch)": where the entry of all batch axes together begins.
-static void emit_at(struct mgx_str *out, const char *name, const struct mgx_shape *s)
-{
-    int64_t below = 1;
-    mgx_str_printf(out, "FUNCTION i64 %s(int batch)\n{\n    return 0", name);
-    for (int i = s->rank - 3; i >= 0; i--) {
-        if (s->lens[i] > 1 && s->strides[i])
-            mgx_str_printf(out, " + (i64)(batch / %" PRId64 " %% %" PRId64 ") * %" PRId64, below,
-                           s->lens[i], s->strides[i]);
-        below *= s->lens[i];
-    }
-    mgx_str_put(out, ";\n}\n");
-}
-
-static bool whole_lines(const struct mgx_shape *s, int column)
-{
-    bool lines = s->strides[column] == 1;
-    for (int i = 0; i < s->rank; i++)
-        lines = lines && (i == column || s->lens[i] == 1 || s->strides[i] % LINE == 0);
-    return lines;
-}
-
-static void emit_operand(struct mgx_str *out, char letter, const struct mgx_shape *s, int row,
-                         int column)
-{
-    const char name[] = {(char)(letter + 'a' - 'A'), '_', 'a', 't', 0};
-    mgx_str_printf(out, "#define %c_ROW %" PRId64 "LL\n#define %c_COLUMN %" PRId64 "LL\n", letter,
-                   s->lens[row] > 1 ? s->strides[row] : 0, letter,
-                   s->lens[column] > 1 ? s->strides[column] : 1);
-    mgx_str_printf(out, "#define %c_LINES %d\n", letter, whole_lines(s, column));
-    emit_at(out, name, s);
-}
-
-static bool is_number(const struct mgx_plan_offer *c, int input, double *value)
-{
-    return gpu_type_class(c->in[input].type) == GPU_REAL &&
-           mgx_splat_value(c->ins->in[input], value);
-}
-
-// Do two neighbouring keys lie in one word, the first one's at an even place?
-static bool lies_in_pairs(const struct mgx_shape *s)
-{
-    bool even = s->strides[s->rank - 1] == 1 && s->lens[s->rank - 1] % 2 == 0;
-    for (int i = 0; i < s->rank - 1; i++)
-        even = even && (s->lens[i] == 1 || s->strides[i] % 2 == 0);
-    return even && mgx_type_size(s->type) == 2;
-}
-
-// --- text: what the scores of two neighbouring keys are combined with ---
-
-static bool is_read(const struct mgx_plan_offer *c, const struct attention *a, int e)
-{
-    double number;
-    return !is_number(c, a->extra[e], &number);
-}
-
-static int64_t step_of(const struct mgx_shape *s, int axis)
-{
-    return s->lens[axis] > 1 ? s->strides[axis] : 0;
-}
-
-// struct beside, a member for each operand that is read, as it lies in memory; struct places, where
-// they are.
-static void emit_beside(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct attention *a)
-{
-    struct mgx_str places = {0};
-    mgx_str_put(out, "struct beside {\n    int none;\n");
-    for (int e = 0; e < a->extra_count; e++) {
-        const struct mgx_shape *s = &c->in[a->extra[e]];
-        if (!is_read(c, a, e))
-            continue;
-        mgx_str_printf(out, "    union { %s%s one[2]; } o%d;\n",
-                       lies_in_pairs(s) ? "u32 both; " : "", gpu_type_memory(s->type), e);
-        mgx_str_printf(&places, "    const %s *p%d;\n", gpu_type_memory(s->type), e);
-    }
-    mgx_str_printf(out, "};\nstruct places {\n    int none;\n%s};\n", mgx_str_text(&places));
-    mgx_str_fini(&places);
-}
-
-// find_beside(): the places of a row and a key.
-static void emit_find(struct mgx_str *out, const struct mgx_plan_offer *c,
-                      const struct attention *a)
-{
-    for (int e = 0; e < a->extra_count; e++)
-        if (is_read(c, a, e)) {
-            char name[16];
-            snprintf(name, sizeof name, "e%d_at", e);
-            emit_at(out, name, &c->in[a->extra[e]]);
-        }
-    mgx_str_put(out, "FUNCTION struct places find_beside(int batch, int row, int key PARAMS)\n{\n"
-                     "    struct places at;\n");
-    for (int e = 0; e < a->extra_count; e++) {
-        const struct mgx_shape *s = &c->in[a->extra[e]];
-        if (is_read(c, a, e))
-            mgx_str_printf(out,
-                           "    at.p%d = e%d + e%d_at(batch) + (i64)row * %" PRId64
-                           " + (i64)key * %" PRId64 ";\n",
-                           e, e, e, step_of(s, s->rank - 2), step_of(s, s->rank - 1));
-    }
-    mgx_str_put(out, "    return at;\n}\n");
-}
-
-// read_beside(): of two keys, the first one `ahead` of the key whose places they are.
-static void emit_read(struct mgx_str *out, const struct mgx_plan_offer *c,
-                      const struct attention *a)
-{
-    mgx_str_put(out,
-                "FUNCTION void read_beside(struct beside *o, const struct places *at, bool pairs, "
-                "int key, int ahead)\n{\n");
-    for (int e = 0; e < a->extra_count; e++) {
-        const struct mgx_shape *s = &c->in[a->extra[e]];
-        const int64_t step = step_of(s, s->rank - 1);
-        if (!is_read(c, a, e))
-            continue;
-        if (lies_in_pairs(s))
-            mgx_str_printf(
-                out,
-                "    if (pairs)\n        o->o%d.both = *(const u32 *)(at->p%d + ahead);\n"
-                "    else\n    ",
-                e, e);
-        mgx_str_printf(out,
-                       "    o->o%d.one[0] = at->p%d[(i64)ahead * %" PRId64 "], o->o%d.one[1] = "
-                       "at->p%d[(i64)(key + ahead + 1 < KEYS ? ahead + 1 : ahead) * %" PRId64
-                       "];\n",
-                       e, e, step, e, e, step);
-    }
-    mgx_str_put(out, "}\n");
-}
-
-// BESIDE: do rows differ? PAIRS: may two keys' operands be read at once?
-static void emit_ways(struct mgx_str *out, const struct mgx_plan_offer *c,
-                      const struct attention *a)
-{
-    int ways = 0;
-    mgx_str_put(out, "#define PAIRS (((0");
-    for (int e = 0; e < a->extra_count; e++) {
-        const struct mgx_shape *s = &c->in[a->extra[e]];
-        if (!is_read(c, a, e))
-            continue;
-        ways = ways == 2 || step_of(s, s->rank - 2) ? 2 : 1;
-        if (lies_in_pairs(s))
-            mgx_str_printf(out, " | ADDRESS(e%d)", e);
-    }
-    mgx_str_printf(out, ") & 3) == 0)\n#define BESIDE %d\n", ways);
-}
-
-static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
-                          const struct attention *a)
-{
-    emit_beside(out, c, a);
-    emit_find(out, c, a);
-    emit_read(out, c, a);
-    emit_ways(out, c, a);
-    mgx_str_put(out, "FUNCTION float between_one(float s, const struct beside *o, int e)\n{\n"
-                     "    return between(s");
-    for (int e = 0; e < a->extra_count; e++)
-        if (is_read(c, a, e)) {
-            char element[32];
-            snprintf(element, sizeof element, "o->o%d.one[e]", e);
-            mgx_str_put(out, ", ");
-            gpu_emit_widened(out, c->in[a->extra[e]].type, element);
-        }
-    mgx_str_put(out, ");\n}\n");
-}
-
-static void emit_f(struct mgx_str *out, const struct mgx_plan_offer *c, const struct attention *a)
-{
-    struct mgx_str numbers = {0};
-    mgx_str_put(out, "FUNCTION float between(");
-    for (int i = 0, e = 0; i < a->between->in_count; i++) {
-        double number;
-        if (i == a->place) {
-            mgx_str_printf(&numbers, "    const float v%d = s;\n", i);
-            continue;
-        }
-        const enum mgx_type type = c->in[a->extra[e]].type;
-        mgx_str_printf(&numbers, "    const %s v%d = ", gpu_type_value(type), i);
-        if (is_number(c, a->extra[e], &number))
-            gpu_emit_real(&numbers, number);
-        else
-            mgx_str_printf(&numbers, "x%d", e);
-        mgx_str_put(&numbers, ";\n");
-        e++;
-    }
-    mgx_str_put(out, "float s");
-    for (int e = 0; e < a->extra_count; e++) {
-        double number;
-        if (!is_number(c, a->extra[e], &number))
-            mgx_str_printf(out, ", %s x%d", gpu_type_value(c->in[a->extra[e]].type), e);
-    }
-    mgx_str_printf(out, ")\n{\n%s", mgx_str_text(&numbers));
-    gpu_emit_body_call(out, a->between->shape.type, a->between->in_count);
-    mgx_str_put(out, "    return (float)y;\n}\n");
-    mgx_str_fini(&numbers);
-}
-
+// f, as function `between` and what it reads.
 static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer *c,
-                                const struct attention *a)
+                                const struct gpu_attention *a)
 {
-    if (!a->between) {
-        mgx_str_put(out, "#define PARAMS\n#define ARGS\n"
-                         "FUNCTION float between(float s)\n{\n    return s;\n}\n");
-        emit_operands(out, c, a);
-        return NULL;
-    }
-    const char *why = gpu_emit_body(out, c, a->between);
-    if (why)
-        return why;
-    mgx_str_put(out, "#define PARAMS");
-    for (int e = 0; e < a->extra_count; e++)
-        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[a->extra[e]].type), e);
-    mgx_str_put(out, "\n#define ARGS");
-    for (int e = 0; e < a->extra_count; e++)
-        mgx_str_printf(out, ", e%d", e);
-    mgx_str_put(out, "\n");
-    emit_f(out, c, a);
-    emit_operands(out, c, a);
-    return NULL;
+    const char *why = a->between ? gpu_emit_body(out, c, a->between) : NULL;
+    if (!why)
+        gpu_attention_between(out, c, a, 0);
+    return why;
 }
 
 // What the card's units multiply by, before the kernel.
@@ -449,7 +232,7 @@ static void emit_units(struct mgx_str *out, const struct division *d, enum mgx_t
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct attention *a, const struct division *d)
+                        const struct gpu_attention *a, const struct division *d)
 {
     const struct mgx_shape *q = &c->in[a->q], *k = &c->in[a->k], *v = &c->in[a->v];
     const int r = q->rank;
@@ -459,10 +242,10 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->warps,
                    d->keys);
     emit_units(out, d, q->type, gpu_machine(c->machine)->tf32);
-    emit_operand(out, 'Q', q, r - 2, r - 1);
-    emit_operand(out, 'K', k, r - 1, r - 2);
-    emit_operand(out, 'V', v, r - 2, r - 1);
-    emit_operand(out, 'C', c->out, r - 2, r - 1);
+    gpu_attention_operand(out, 'Q', q, r - 2, r - 1);
+    gpu_attention_operand(out, 'K', k, r - 1, r - 2);
+    gpu_attention_operand(out, 'V', v, r - 2, r - 1);
+    gpu_attention_operand(out, 'C', c->out, r - 2, r - 1);
     const char *why = emit_between(out, c, a);
     if (!why)
         mgx_str_put(out, d->amd                 ? gpu_text_attention_units
@@ -471,7 +254,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     return why;
 }
 
-static const char *refuses(const struct mgx_plan_offer *c, struct attention *a)
+static const char *refuses(const struct mgx_plan_offer *c, struct gpu_attention *a)
 {
     if (c->copy_only || c->dynamic || c->ins->op != &mgx_op_group ||
         strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "attention") != 0)
@@ -498,7 +281,7 @@ static const char *describe(const struct mgx_plan_offer *c, const struct gpu_uni
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    struct attention a;
+    struct gpu_attention a;
     struct mgx_str text = {0};
     const char *why = refuses(c, &a);
     if (why)

@@ -141,23 +141,25 @@ static const char quick[] =
     "#define pw_quantized_share(q, scale, low, high) quick_quantized_share(q, low, high)\n"
     "#define pw_last_share(q, scale, low, high) quick_last_share(q, low, high)\n";
 
-const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
-                            const struct mgx_ins *last, const struct mgx_ins *make, uint64_t real)
+const char *gpu_emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
+                               const struct gpu_function *f, int count)
 {
-    assert(last || !real);
     struct mgx_source s;
     struct mgx_str body = {0};
-    if (!last && !make)
-        return NULL;
-    if (real)
-        mgx_str_put(out, quick);
+    bool written = true, quickly = false;
     mgx_source_begin(&s, &body);
-    s.real = real;
-    find_table(c, last, &s);
-    bool written = has_source(&s, "body", last);
-    s.table = NULL;
-    s.real = 0;
-    written = written && has_source(&s, "make", make);
+    for (int i = 0; i < count; i++) {
+        s.real = f[i].real;
+        s.table = NULL;
+        if (f[i].looks_up)
+            find_table(c, f[i].ins, &s);
+        quickly = quickly || f[i].real;
+        written = written && has_source(&s, f[i].name, f[i].ins);
+        if (s.table)
+            mgx_str_printf(&body, "#define LOOKED_UP %s_table\n", f[i].name);
+    }
+    if (quickly)
+        mgx_str_put(out, quick);
     const bool narrow = mgx_type_is_half_or_bf16(c->out->type);
     if (narrow && !s.doubles && gpu_machine(c->machine)->device->properties.version)
         mgx_str_put(out, GPU_NARROW_RESULTS "#define exp(x) narrow_exp(x)\n");
@@ -166,6 +168,16 @@ const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (!written)
         return "an operator or a type that has no scalar code";
     return s.doubles && !gpu_has_double(c) ? "the card has no double" : NULL;
+}
+
+const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
+                            const struct mgx_ins *last, const struct mgx_ins *make, uint64_t real)
+{
+    const struct gpu_function both[] = {
+        {.name = "body", .ins = last, .real = real, .looks_up = true},
+        {.name = "make", .ins = make},
+    };
+    return last || make ? gpu_emit_functions(out, c, both, 2) : NULL;
 }
 
 uint64_t gpu_real_operands(const struct mgx_ins *ins, int place)
@@ -189,7 +201,12 @@ const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands)
 {
-    mgx_str_printf(out, "    %s y;\n    body(", gpu_type_value(result));
+    gpu_emit_call(out, "body", result, operands);
+}
+
+void gpu_emit_call(struct mgx_str *out, const char *name, enum mgx_type result, int operands)
+{
+    mgx_str_printf(out, "    %s y;\n    %s(", gpu_type_value(result), name);
     for (int i = 0; i < operands; i++)
         mgx_str_printf(out, "v%d, ", i);
     mgx_str_put(out, "&y);\n");

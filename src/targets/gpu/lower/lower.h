@@ -63,11 +63,22 @@ const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
 // `real`: operands of the body that come as floats (op/source.h), a bit each.
 const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct mgx_ins *body, const struct mgx_ins *make, uint64_t real);
+// The same of any number of them. looks_up: what is a function of one byte may be a table, of one
+// function of a text.
+struct gpu_function {
+    const char *name;
+    const struct mgx_ins *ins; // NULL: it is not written
+    uint64_t real;
+    bool looks_up;
+};
+const char *gpu_emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
+                               const struct gpu_function *f, int count);
 // Which operands of an element-wise instruction are bytes, or (product) sums of 32 bits, that may come as
 // floats: a bit each. `place`: the product's among them, -1: there is none.
 uint64_t gpu_real_operands(const struct mgx_ins *ins, int place);
 // Statements: y = body(v0, v1, ...).
 void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands);
+void gpu_emit_call(struct mgx_str *out, const char *name, enum mgx_type result, int operands);
 
 // How many of so many elements a thread may take before threads become too few.
 int gpu_vector_for(int64_t elements);
@@ -90,6 +101,12 @@ enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NOD
 bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *scores,
                             const struct mgx_ins *weigh);
 
+// The same of products of bytes.
+bool gpu_attention_bytes_supports(const struct gpu_device *d, const struct mgx_ins *scores,
+                                  const struct mgx_ins *weigh);
+// Whether it takes what the scores are combined with.
+bool gpu_attention_bytes_reads(const struct mgx_ins *between);
+
 // Whether a kernel here takes this operator of a decoder's caches, wherever its operands lie.
 bool gpu_cache_supports(const struct gpu_device *d, const struct mgx_ins *ins);
 
@@ -109,8 +126,8 @@ extern const struct mgx_plan_kernel *const gpu_kernels[];
 // In order of trial. A family's file defines gpu_kernel_<name>; this is the one place that lists it.
 // clang-format off
 #define GPU_KERNELS(X)                                                                             \
-    X(copy) X(depthwise) X(direct) X(few) X(vendor) X(wgmma) X(attention) X(product)               \
-    X(pointwise) X(reduce) X(softmax) X(pool_plane) X(pooling) X(fused_reduce) X(gather)           \
+    X(copy) X(depthwise) X(direct) X(few) X(vendor) X(wgmma) X(attention) X(attention_bytes)               \
+    X(product) X(pointwise) X(reduce) X(softmax) X(pool_plane) X(pooling) X(fused_reduce) X(gather)           \
     X(resize) X(pick) X(scan) X(scatter) X(lrn) X(grid_sample) X(topk) X(linear_attention)         \
     X(rnn_cluster) X(rnn) X(col2im) X(deform) X(pool_indices) X(max_unpool) X(roialign) X(det)     \
     X(tfidf) X(trees) X(nonzero) X(suppression) X(unique) X(cache_append) X(rotary)                \

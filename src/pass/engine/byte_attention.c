@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// Attention between bytes; byte_attention.h says more.
+#include "pass/engine/byte_attention.h"
+
+#include "pass/engine/constant.h"
+#include "pass/engine/region.h"
+
+enum { LONGEST = 24 }; // instructions of f, or of g
+
+static bool is_byte(const struct mgx_ins *ins)
+{
+    return ins->shape.type == MGX_INT8 || ins->shape.type == MGX_UINT8;
+}
+
+static bool multiplies_bytes(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_quant_dot && is_byte(ins->in[0]) && is_byte(ins->in[1]);
+}
+
+// The first reader with this operator behind element-wise instructions that are read once.
+static struct mgx_ins *ahead(struct mgx_ins *ins, const struct mgx_op *op)
+{
+    for (int i = 0; i < LONGEST && mgx_used_once(ins); i++) {
+        struct mgx_ins *user = ins->uses->user;
+        if (user->owner != ins->owner)
+            return NULL;
+        if (user->op == op)
+            return user->in[0] == ins ? user : NULL;
+        if (!mgx_is_elementwise(user))
+            return NULL;
+        ins = user;
+    }
+    return NULL;
+}
+
+// The other way.
+static struct mgx_ins *behind(struct mgx_ins *ins, const struct mgx_op *op, int most)
+{
+    struct mgx_ins *found = NULL;
+    if (ins->op == op || !mgx_is_elementwise(ins) || !mgx_used_once(ins) || most == 0)
+        return ins->op == op ? ins : NULL;
+    for (int i = 0; i < ins->in_count && !found; i++)
+        found = behind(ins->in[i], op, most - 1);
+    return found;
+}
+
+static bool has_known_zeros(const struct mgx_ins *dot)
+{
+    double value;
+    for (int i = 2; i < dot->in_count; i++)
+        if (!mgx_splat_value(dot->in[i], &value))
+            return false;
+    return true;
+}
+
+// Weights are bytes above their zero point.
+static bool has_lowest_zero(const struct mgx_ins *weigh)
+{
+    const double low = mgx_type_lowest(weigh->in[0]->shape.type);
+    return weigh->in_count > 2 ? mgx_is_splat(weigh->in[2], low) : low == 0;
+}
+
+static bool fits(const struct mgx_byte_attention *a)
+{
+    const struct mgx_shape *s = &a->scores->shape, *w = &a->weigh->shape;
+    const int64_t axis = mgx_ins_int(a->softmax, "axis");
+    return multiplies_bytes(a->scores) && multiplies_bytes(a->weigh) &&
+           has_known_zeros(a->scores) && has_known_zeros(a->weigh) && has_lowest_zero(a->weigh) &&
+           a->weigh->in[1] != a->weigh->in[0] && mgx_shape_is_static(s) && mgx_shape_is_static(w) &&
+           mgx_shape_elements(s) > 0 && (axis == -1 || axis == s->rank - 1) &&
+           a->softmax->shape.type == MGX_FLOAT && mgx_shape_same_lens(s, &a->softmax->shape) &&
+           mgx_shape_same_lens(s, &a->weigh->in[0]->shape);
+}
+
+bool mgx_find_byte_attention(const struct mgx_pass_options *options, struct mgx_ins *ins,
+                             struct mgx_byte_attention *out)
+{
+    if (!options->multiplies_bytes || !options->supports)
+        return false;
+    struct mgx_ins *softmax = ins->op == &mgx_op_softmax ? ins : NULL;
+    if (ins->op == &mgx_op_quant_dot && !(softmax = ahead(ins, &mgx_op_softmax)))
+        softmax = behind(ins->in[0], &mgx_op_softmax, LONGEST);
+    if (!softmax)
+        return false;
+    *out = (struct mgx_byte_attention){.scores = behind(softmax->in[0], &mgx_op_quant_dot, LONGEST),
+                                       .softmax = softmax,
+                                       .weigh = ahead(softmax, &mgx_op_quant_dot)};
+    if (!out->scores || !out->weigh || ahead(out->scores, &mgx_op_softmax) != softmax || !fits(out))
+        return false;
+    const struct mgx_region both = {.ins = {out->scores, out->weigh}, .count = 2};
+    return (ins == softmax || ins == out->scores || ins == out->weigh) &&
+           options->supports(options->supports_user, "byte_attention", &both);
+}
+
+bool mgx_in_byte_attention(const struct mgx_pass_options *options, struct mgx_ins *ins)
+{
+    struct mgx_byte_attention a;
+    return mgx_find_byte_attention(options, ins, &a);
+}

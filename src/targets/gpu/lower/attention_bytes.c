@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// group[tag=attention_bytes]: h(quant_dot(g(softmax(f(quant_dot(q, k, p, z)))), v, lowest, y)) as one
+// kernel of NVIDIA's matrix units (kernel/attention_bytes.gpu), with f, g and h written into it.
+//
+// q, k, v and the result lie as they like; f reads what attention.h says, g and h are of one value.
+#include <inttypes.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "pass/engine/constant.h"
+#include "pass/engine/region.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/attention.h"
+#include "targets/gpu/lower/tail.h"
+#include "targets/gpu/lower/units.h"
+
+enum { MOST_HEAD = 128, DEEP = 32, STEP = 16, PAD = 16 };
+
+struct bytes {
+    struct gpu_attention a;
+    const struct mgx_ins *softmax, *narrow, *after; // after: NULL, the result is sums
+    int warps, keys;                                // of a block; that are walked together
+};
+
+// --- what is offered ---
+
+static const struct mgx_ins *made_of(const struct mgx_ins *ins, const struct mgx_op *op)
+{
+    for (int i = 0; i < ins->in_count; i++)
+        if (ins->in[i]->op == op)
+            return ins->in[i];
+    return NULL;
+}
+
+static bool read_group(const struct mgx_plan_offer *c, struct bytes *b)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    const struct mgx_ins *last = mgx_module_result(body, 0);
+    struct gpu_attention *a = &b->a;
+    memset(b, 0, sizeof *b);
+    b->after = last->op == &mgx_op_quant_dot ? NULL : last;
+    a->weigh = b->after ? made_of(last, &mgx_op_quant_dot) : last;
+    b->narrow = a->weigh ? a->weigh->in[0] : NULL;
+    b->softmax = b->narrow ? made_of(b->narrow, &mgx_op_softmax) : NULL;
+    a->between = b->softmax ? b->softmax->in[0] : NULL;
+    a->scores = a->between ? made_of(a->between, &mgx_op_quant_dot) : NULL;
+    if (!a->scores || !gpu_body_around(body, a->between, a->scores, GPU_CALL_INPUTS - 3, a->extra,
+                                       &a->extra_count, &a->place))
+        return false;
+    a->q = gpu_body_input(body, a->scores->in[0]);
+    a->k = gpu_body_input(body, a->scores->in[1]);
+    a->v = gpu_body_input(body, a->weigh->in[1]);
+    return a->q >= 0 && a->k >= 0 && a->v >= 0;
+}
+
+bool gpu_attention_bytes_supports(const struct gpu_device *d, const struct mgx_ins *scores,
+                                  const struct mgx_ins *weigh)
+{
+    const struct mgx_shape *q = &scores->in[0]->shape;
+    const int64_t head = q->lens[q->rank - 1], head_v = weigh->shape.lens[weigh->shape.rank - 1];
+    enum { FEW_ROWS = 8, FEW_KEYS = 512 };
+    if (q->lens[q->rank - 2] < FEW_ROWS && scores->shape.lens[q->rank - 1] > FEW_KEYS)
+        return false;
+    const struct gpu_units *units = gpu_units_find(d, MGX_INT8);
+    return units && !units->instruction && d->properties.version >= 80 && head % DEEP == 0 &&
+           head_v % STEP == 0 && head > 0 && head_v > 0 && head <= MOST_HEAD && head_v <= MOST_HEAD;
+}
+
+// Does f read nothing that kernels do not compute?
+bool gpu_attention_bytes_reads(const struct mgx_ins *between)
+{
+    bool reads = true;
+    for (int i = 0; i < between->in_count; i++)
+        reads = reads && gpu_type_class(between->in[i]->shape.type) != GPU_NONE;
+    return reads;
+}
+
+// --- how the work is divided ---
+
+static int64_t batches_of(const struct mgx_shape *s)
+{
+    int64_t batches = 1;
+    for (int i = 0; i < s->rank - 2; i++)
+        batches *= s->lens[i];
+    return batches;
+}
+
+// All keys, as long as registers hold their scores, and what f reads beside them; else groups of 128.
+static void divide(const struct mgx_plan_offer *c, struct bytes *b)
+{
+    const int units = gpu_machine(c->machine)->device->properties.units;
+    const struct mgx_shape *s = &b->a.scores->shape;
+    const int64_t keys = s->lens[s->rank - 1], high = (s->lens[s->rank - 2] + STEP - 1) / STEP;
+    enum { MOST = 224, MOST_BESIDE = 128 };
+    bool reads = false;
+    double number;
+    for (int e = 0; e < b->a.extra_count; e++)
+        reads = reads || !mgx_splat_value(c->ins->in[b->a.extra[e]], &number);
+    const int64_t most = reads ? MOST_BESIDE : MOST;
+    const int64_t groups = keys <= most ? 1 : (keys + MOST_BESIDE - 1) / MOST_BESIDE;
+    b->keys = (int)(((keys + groups - 1) / groups + DEEP - 1) / DEEP) * DEEP;
+    b->warps = 4;
+    while (b->warps > 1 && batches_of(s) * ((high + b->warps - 1) / b->warps) < units)
+        b->warps /= 2;
+}
+
+static size_t shared_bytes(const struct bytes *b)
+{
+    const struct mgx_shape *q = &b->a.scores->in[0]->shape, *w = &b->a.weigh->shape;
+    const size_t head = (size_t)q->lens[q->rank - 1], head_v = (size_t)w->lens[w->rank - 1];
+    return PAD + (size_t)(b->warps * STEP + b->keys) * (head + PAD) +
+           (size_t)b->keys * (head_v + PAD);
+}
+
+// --- text ---
+
+static int zero_of(const struct mgx_plan_offer *c, const struct mgx_ins *dot, int operand)
+{
+    double value = 0;
+    const int at = operand + 2;
+    const int input = at < dot->in_count ? gpu_body_input(c->ins->mod[0], dot->in[at]) : -1;
+    return input >= 0 && mgx_splat_value(c->ins->in[input], &value) ? (int)value : 0;
+}
+
+static const char *type_of(const struct mgx_plan_offer *c, int input)
+{
+    return c->in[input].type == MGX_INT8 ? "s8" : "u8";
+}
+
+// Operands of a function of one value: `s`, and numbers.
+static bool emit_numbers(struct mgx_str *out, const struct mgx_plan_offer *c,
+                         const struct mgx_ins *ins, const struct mgx_ins *value, uint64_t real)
+{
+    for (int i = 0; i < ins->in_count; i++) {
+        double number;
+        const enum mgx_type type = ins->in[i]->shape.type;
+        const char *name = real >> i & 1 ? "float" : gpu_type_value(type);
+        mgx_str_printf(out, "    const %s v%d = ", name, i);
+        if (ins->in[i] == value) {
+            mgx_str_printf(out, "(%s)s;\n", name);
+            continue;
+        }
+        const int input = gpu_body_input(c->ins->mod[0], ins->in[i]);
+        if (input < 0 || !mgx_splat_value(c->ins->in[input], &number))
+            return false;
+        if (gpu_type_class(type) == GPU_REAL)
+            gpu_emit_real(out, number);
+        else
+            mgx_str_printf(out, "%" PRId64, (int64_t)number);
+        mgx_str_put(out, ";\n");
+    }
+    return true;
+}
+
+// narrow() and result().
+static bool emit_ends(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b,
+                      uint64_t real)
+{
+    const enum mgx_type type = c->out->type;
+    mgx_str_put(out, "FUNCTION u32 narrow(float s)\n{\n");
+    if (!emit_numbers(out, c, b->narrow, b->softmax, 0))
+        return false;
+    gpu_emit_call(out, "narrow_body", b->narrow->shape.type, b->narrow->in_count);
+    mgx_str_printf(out, "    return ((u32)y & 0xff) ^ %d;\n}\n",
+                   b->narrow->shape.type == MGX_INT8 ? 0x80 : 0);
+    mgx_str_printf(out, "#define OUT %s\n#define WORDS %d\nFUNCTION OUT result(float s)\n{\n",
+                   gpu_type_memory(type), mgx_type_size(type) == 1);
+    if (!b->after) {
+        mgx_str_put(out, "    return (OUT)s;\n}\n");
+        return true;
+    }
+    if (!emit_numbers(out, c, b->after, b->a.weigh, real))
+        return false;
+    gpu_emit_call(out, "after_body", type, b->after->in_count);
+    mgx_str_put(out, "    return ");
+    gpu_emit_narrowed(out, type, "y");
+    mgx_str_put(out, ";\n}\n");
+    return true;
+}
+
+static int place_of(const struct mgx_ins *ins, const struct mgx_ins *value)
+{
+    for (int i = 0; ins && i < ins->in_count; i++)
+        if (ins->in[i] == value)
+            return i;
+    return -1;
+}
+
+static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
+                                  const struct bytes *b)
+{
+    const int place = place_of(b->after, b->a.weigh);
+    const struct gpu_function all[] = {
+        {"body", b->a.between, gpu_real_operands(b->a.between, b->a.place), false},
+        {"narrow_body", b->narrow, 0, false},
+        {"after_body", b->after, b->after ? gpu_real_operands(b->after, place) : 0, false},
+    };
+    const char *why = gpu_emit_functions(out, c, all, MGX_COUNT(all));
+    if (why)
+        return why;
+    gpu_attention_between(out, c, &b->a, all[0].real);
+    return emit_ends(out, c, b, all[2].real) ? NULL : "an end of several values";
+}
+
+static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b)
+{
+    const struct mgx_shape *q = &c->in[b->a.q], *k = &c->in[b->a.k], *v = &c->in[b->a.v];
+    const int r = q->rank;
+    enum { MANY = 16, FEWER = 8, TILE = 8 };
+    mgx_str_put(out, gpu_text_lines);
+    mgx_str_put(out, gpu_text_tiles);
+    mgx_str_printf(out,
+                   "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
+                   "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define KEYS_AT_ONCE %d\n"
+                   "#define PER_SM %d\n",
+                   q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], b->warps,
+                   b->keys, (b->keys <= MANY * TILE ? 12 : FEWER) / b->warps);
+    mgx_str_printf(out, "#define ZQ %d\n#define ZK %d\n#define ZV %d\n", zero_of(c, b->a.scores, 0),
+                   zero_of(c, b->a.scores, 1), zero_of(c, b->a.weigh, 1));
+    mgx_str_printf(out, "#define TYPE_Q \"%s\"\n#define TYPE_K \"%s\"\n#define TYPE_V \"%s\"\n",
+                   type_of(c, b->a.q), type_of(c, b->a.k), type_of(c, b->a.v));
+    gpu_attention_operand(out, 'Q', q, r - 2, r - 1);
+    gpu_attention_operand(out, 'K', k, r - 1, r - 2);
+    gpu_attention_operand(out, 'V', v, r - 2, r - 1);
+    gpu_attention_operand(out, 'C', c->out, r - 2, r - 1);
+}
+
+static const char *refuses(const struct mgx_plan_offer *c, struct bytes *b)
+{
+    if (c->copy_only || c->dynamic || !mgx_is_group(c->ins, "attention_bytes"))
+        return "not an attention of bytes";
+    if (!read_group(c, b))
+        return "a group that is not an attention of bytes";
+    if (!gpu_attention_bytes_supports(gpu_machine(c->machine)->device, b->a.scores, b->a.weigh))
+        return "heads that this card's matrix units do not take";
+    if (gpu_type_class(c->out->type) == GPU_NONE || !gpu_attention_bytes_reads(b->a.between))
+        return "a type that kernels do not compute";
+    return NULL;
+}
+
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+{
+    struct bytes b;
+    struct mgx_str text = {0};
+    const char *why = refuses(c, &b);
+    if (why)
+        return gpu_decline(c, why);
+    const struct mgx_shape *s = &b.a.scores->shape;
+    const int64_t rows = s->lens[s->rank - 2], batches = batches_of(s);
+    if (batches > UINT16_MAX)
+        return gpu_decline(c, "larger than the grid");
+    divide(c, &b);
+    emit_sizes(&text, c, &b);
+    why = emit_functions(&text, c, &b);
+    if (why) {
+        mgx_str_fini(&text);
+        return gpu_decline(c, why);
+    }
+    mgx_str_put(&text, gpu_text_attention_bytes);
+    const int together = b.warps * STEP;
+    const struct gpu_launch how = {
+        .grid = {(unsigned)((rows + together - 1) / together), (unsigned)batches, 1},
+        .block = {(unsigned)(b.warps * 32), 1, 1},
+        .shared = shared_bytes(&b)};
+    int in[GPU_CALL_INPUTS] = {b.a.q, b.a.k, b.a.v};
+    memcpy(in + 3, b.a.extra, (size_t)b.a.extra_count * sizeof *in);
+    const struct mgx_shape *q = &c->in[b.a.q];
+    c->flops = 2.0 * (double)batches * (double)rows * (double)s->lens[s->rank - 1] *
+               (double)(q->lens[q->rank - 1] + c->out->lens[s->rank - 1]);
+    c->detail = s->lens[s->rank - 1] <= b.keys ? "one pass, matrix units (mma)"
+                                               : "two passes, matrix units (mma)";
+    return gpu_take(c, &text, &how, in, 3 + b.a.extra_count);
+}
+
+const struct mgx_plan_kernel gpu_kernel_attention_bytes = {
+    .name = "gpu::attention_bytes", .prepare = prepare, .run = gpu_run_call};
