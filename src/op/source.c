@@ -81,6 +81,7 @@ const char *mgx_source_type(enum mgx_type type)
     "}\n"
 
 static const char helpers[] =
+    "#if !defined(PW_LOOK_UP)\n#define PW_LOOK_UP(table, i) table[i]\n#endif\n"
     "PW_FN i64 pw_clamp(i64 x, i64 low, i64 high) { return x < low ? low : x > high ? high : x; }\n"
     "PW_FN u64 pw_uclamp(u64 x, u64 high) { return x > high ? high : x; }\n"
     "PW_FN i64 pw_wrap(i64 x, int bits)\n"
@@ -645,9 +646,10 @@ static void put_looked_up(const struct function *f, const char *name, const stru
 {
     struct mgx_str *out = f->s->out;
     const bool sign = result->shape.type == MGX_INT8;
-    mgx_str_printf(out, sign ? "(i64)(%s_table[(int)(" : "%s_table[(int)(", name);
+    mgx_str_printf(out, sign ? "(i64)(PW_LOOK_UP(%s_table, (int)(" : "PW_LOOK_UP(%s_table, (int)(",
+                   name);
     put_name(f, f->s->byte);
-    mgx_str_put(out, sign ? ") & 255] ^ 128) - 128" : ") & 255]");
+    mgx_str_put(out, sign ? ") & 255) ^ 128) - 128" : ") & 255)");
 }
 
 static enum mgx_status put_function(const struct function *f, const char *name,

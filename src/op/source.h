@@ -27,7 +27,8 @@
 // there are. Of pw_last_share, nothing but a result, the last 8 bits are pw_quantized_share's.
 //
 // A body that has a table computes the byte that the table is of and looks its result up; the
-// dialect defines PW_TABLE, how an array of bytes begins that all functions read.
+// dialect defines PW_TABLE, how an array of bytes begins that all functions read, and may define
+// PW_LOOK_UP(table, i), where a copy of it is nearer.
 //
 // Values of float and of narrower floats are pw_real, doubles double, bool and signed integers i64,
 // other integers u64; loading and storing is the kernel's own affair (mgx_source_type names the

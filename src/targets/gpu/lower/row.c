@@ -111,6 +111,10 @@ static void emit_node(struct mgx_str *out, const struct gpu_row *row, int k)
         mgx_str_put(out, ";\n");
         return;
     }
+    if (n->share) {
+        gpu_row_emit_share(out, row, k);
+        return;
+    }
     mgx_str_printf(out, "    %s n%d;\n    ", value, k);
     if (n->function)
         mgx_str_printf(out, "%s(", n->function);
@@ -200,8 +204,11 @@ static void emit_full_nodes(struct mgx_str *out, const struct gpu_row_division *
         const struct gpu_chunk chunk = chunk_of(d, c, n->input, "");
         snprintf(element, sizeof element, "c%d%s.v[%s]", n->input,
                  gpu_row_is_kept(d, k) ? "[e]" : "", chunk.v > 1 ? "k" : "0");
-        mgx_str_printf(out, "    const %s n%d = ", gpu_type_value(n->type), k);
-        gpu_emit_widened(out, n->type, element);
+        mgx_str_printf(out, "    const %s n%d = ", n->real ? "pw_real" : gpu_type_value(n->type), k);
+        if (n->real)
+            mgx_str_printf(out, "(pw_real)%s", element);
+        else
+            gpu_emit_widened(out, n->type, element);
         mgx_str_put(out, ";\n");
     }
 }
@@ -344,7 +351,8 @@ static void emit_reduced(struct mgx_str *out, const struct gpu_row_division *d,
         char array[16], at[16];
         snprintf(array, sizeof array, "in%d", n->input);
         snprintf(at, sizeof at, "at%d", n->input + 2);
-        mgx_str_printf(out, "    const %s n%d = ", gpu_type_value(c->in[n->input].type), k);
+        mgx_str_printf(out, "    const %s n%d = ",
+                       n->real ? "pw_real" : gpu_type_value(c->in[n->input].type), k);
         gpu_emit_load(out, c->in[n->input].type, array, at);
         mgx_str_put(out, ";\n");
     }
@@ -379,6 +387,9 @@ static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_off
         char name[16];
         const struct gpu_node *n = &row->nodes[k];
         snprintf(name, sizeof name, "f%d", k);
+        s.real = n->in_count > 0 && row->nodes[n->in[0]].real; // which dequantizes it
+        if (n->share)
+            continue;
         if (n->kind == GPU_NODE_SCALAR && !n->function &&
             mgx_source_ins(&s, name, n->ins, &quiet) != MGX_OK)
             return "an operator or a type that has no scalar code";
@@ -483,6 +494,7 @@ enum mgx_plan_answer gpu_row_take(struct mgx_plan_offer *c, struct gpu_row *row)
     const char *why = refuses(c, row);
     if (why)
         return gpu_decline(c, why);
+    gpu_row_find_bytes(row);
     gpu_row_divide(&d, c, row);
     if (d.length <= 0 || d.shares == INT32_MAX || d.lanes >= INT32_MAX)
         return gpu_decline(c, "lanes that are empty, or too many");

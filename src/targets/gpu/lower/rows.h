@@ -40,7 +40,9 @@ struct gpu_node {
     const struct mgx_ins *ins;
     const char *function;
     const struct gpu_fold *fold;
-    bool mean; // the fold's sum is divided by the length
+    bool mean;  // the fold's sum is divided by the length
+    bool share; // quantizes what is 0 for the lowest byte and 1 for the highest
+    bool real;  // a byte that is a pw_real here: its readers dequantize it
 };
 
 struct gpu_row {
@@ -54,5 +56,9 @@ struct gpu_row {
 const struct gpu_fold *gpu_fold_find(const struct mgx_op *op);
 // Adds a node; -1 when there are too many.
 int gpu_row_add(struct gpu_row *row, const struct gpu_node *node);
+// Finds the nodes of bytes whose text is short: `share` and `real` (row_bytes.c).
+void gpu_row_find_bytes(struct gpu_row *row);
+// Writes a node that is a share, declared.
+void gpu_row_emit_share(struct mgx_str *out, const struct gpu_row *row, int k);
 // The kernel. `result` is the last node.
 enum mgx_plan_answer gpu_row_take(struct mgx_plan_offer *c, struct gpu_row *row);

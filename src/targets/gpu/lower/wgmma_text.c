@@ -456,6 +456,8 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
 {
     assert(t->columns > 0 && t->rows > 0);
     mgx_str_put(out, gpu_text_lines);
+    mgx_str_put(out, "__shared__ u8 near_table[256];\n"
+                     "#define PW_LOOK_UP(table, i) near_table[i]\n");
     if (mgx_type_is_half_or_bf16(c->out->type))
         mgx_str_put(out, "#define erf(x) narrow_erf(x)\n");
     const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make, g->p.real);
