@@ -39,8 +39,7 @@ enum mgx_status mgx_choice_add(struct mgx_program *p, struct mgx_roles *roles,
     const struct mgx_dim words = {.min = roles->words, .max = roles->words},
                          knobs = {.min = MGX_CHOICE_KNOBS, .max = MGX_CHOICE_KNOBS},
                          any = {.min = 1, .max = MGX_DIM_ANY},
-                         rows = mgx_shape_dim(
-                             &mgx_find_parameter(m, roles->tokens.name)->shape, 0);
+                         rows = mgx_shape_dim(&mgx_find_parameter(m, roles->tokens.name)->shape, 0);
     assert(!p->executable && !roles->chooses);
     struct mgx_ins *const in[4] = {scores,
                                    add_param(m, MGX_CHOICE_KNOBS_NAME, MGX_DOUBLE, rows, knobs),

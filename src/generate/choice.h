@@ -36,10 +36,10 @@ enum mgx_status mgx_seen_follow(struct mgx_seen *seen, const int64_t *tokens, in
 // What one text brings to a choice.
 struct mgx_choice {
     const struct mgx_sampling *sampling;
-    double u;                 // mgx_draw_at
+    double u;                    // mgx_draw_at
     const struct mgx_seen *seen; // where repetition is not 1
-    const float *bias;        // NULL: none
-    uint64_t bias_number;     // two biases of one number are the same
+    const float *bias;           // NULL: none
+    uint64_t bias_number;        // two biases of one number are the same
 };
 // Knobs of a text, of none where `choice` is NULL.
 void mgx_choice_knobs(const struct mgx_choice *choice, double out[MGX_CHOICE_KNOBS]);

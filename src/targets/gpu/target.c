@@ -234,6 +234,8 @@ static const struct mgx_pass *const bytes[] = {&mgx_pass_simplify_qdq,
                                                &mgx_pass_fold_dequantize,
                                                &mgx_pass_optimize_module,
                                                &mgx_pass_dead_code_elimination,
+                                               &mgx_pass_rewrite_backwards,
+                                               &mgx_pass_propagate_constant,
                                                &mgx_pass_bare_products,
                                                &mgx_pass_propagate_constant,
                                                &mgx_pass_scale_once,
@@ -265,9 +267,13 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   NULL};
 
 // What has no kernel here, in operators that have.
-static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_cache, &mgx_pass_rewrite_experts,
-                                                 &mgx_pass_rewrite_dft,   &mgx_pass_bound_sizes,
-                                                 &mgx_pass_split_members, NULL};
+static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_cache,
+                                                 &mgx_pass_rewrite_experts,
+                                                 &mgx_pass_rewrite_dft,
+                                                 &mgx_pass_bound_sizes,
+                                                 &mgx_pass_split_members,
+                                                 &mgx_pass_rewrite_backwards,
+                                                 NULL};
 
 static const struct mgx_pass *const rounds[] = {&mgx_pass_unroll, NULL};
 

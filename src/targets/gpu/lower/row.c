@@ -204,7 +204,8 @@ static void emit_full_nodes(struct mgx_str *out, const struct gpu_row_division *
         const struct gpu_chunk chunk = chunk_of(d, c, n->input, "");
         snprintf(element, sizeof element, "c%d%s.v[%s]", n->input,
                  gpu_row_is_kept(d, k) ? "[e]" : "", chunk.v > 1 ? "k" : "0");
-        mgx_str_printf(out, "    const %s n%d = ", n->real ? "pw_real" : gpu_type_value(n->type), k);
+        mgx_str_printf(out, "    const %s n%d = ", n->real ? "pw_real" : gpu_type_value(n->type),
+                       k);
         if (n->real)
             mgx_str_printf(out, "(pw_real)%s", element);
         else

@@ -36,8 +36,8 @@ static bool is_dequantized(const struct gpu_row *row, int k)
     bool is = k != row->result;
     for (int j = 0; j < row->count && is; j++) {
         const struct gpu_node *n = &row->nodes[j];
-        const bool dequantizes = n->kind == GPU_NODE_SCALAR && !n->function &&
-                                 n->ins->op == &mgx_op_dequantizelinear;
+        const bool dequantizes =
+            n->kind == GPU_NODE_SCALAR && !n->function && n->ins->op == &mgx_op_dequantizelinear;
         for (int i = 0; i < n->in_count; i++)
             is = is && (n->in[i] != k || (dequantizes && i == 0));
     }
@@ -49,8 +49,8 @@ void gpu_row_find_bytes(struct gpu_row *row)
     for (int k = 0; k < row->count; k++) {
         struct gpu_node *n = &row->nodes[k];
         n->share = is_share(row, n);
-        n->real = is_byte(n->type) && (n->share || n->kind == GPU_NODE_INPUT) &&
-                  is_dequantized(row, k);
+        n->real =
+            is_byte(n->type) && (n->share || n->kind == GPU_NODE_INPUT) && is_dequantized(row, k);
     }
 }
 
@@ -59,7 +59,7 @@ void gpu_row_emit_share(struct mgx_str *out, const struct gpu_row *row, int k)
     const struct gpu_node *n = &row->nodes[k];
     const int low = (int)mgx_type_lowest(n->type), high = (int)mgx_type_highest(n->type);
     const char *value = n->real ? "pw_real" : gpu_type_value(n->type);
-    mgx_str_printf(out, "    const %s n%d = (%s)quick_%s_share(n%d, (float)%d, (float)%d%s);\n", value,
-                   k, value, n->real ? "rounded" : "quantized", n->in[0], low, high,
+    mgx_str_printf(out, "    const %s n%d = (%s)quick_%s_share(n%d, (float)%d, (float)%d%s);\n",
+                   value, k, value, n->real ? "rounded" : "quantized", n->in[0], low, high,
                    n->real ? ", 0.0f" : "");
 }
