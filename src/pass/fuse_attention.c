@@ -11,7 +11,9 @@
 //     h(quant_dot(g(softmax(f(quant_dot(q, k, p, z)))), v, lowest, y))  =>  group[tag=attention_bytes]
 //
 // g and h element-wise with known values, h or nothing. Where f is not one instruction after all,
-// the products are computed in 32 bits: quant_dot(a, b, p, q) => dot(convert(a) - p, convert(b) - q).
+// the products are computed in 32 bits:
+//
+//     quant_dot(a, b, p, q)  =>  dot(convert(a) - p, convert(b) - q)
 //
 // Runs after element-wise chains were fused, so f is one instruction.
 #include "op/op.h"
