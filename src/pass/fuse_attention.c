@@ -3,6 +3,8 @@
 //
 //     dot(softmax(f(dot(q, k))), v)  =>  group[tag=attention]      f element-wise, or nothing
 //
+// What turns the rows of a softmax that see nothing into zeros (engine/guard.h) comes along.
+//
 // Of bfloat16: convert[bf16](quant_dot(convert[bf16](softmax(f(quant_dot(q, k)))), v)), the outer
 // conversion where it is the one reader.
 //
@@ -20,6 +22,7 @@
 #include "pass/engine/byte_attention.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/guard.h"
 #include "pass/engine/region.h"
 
 // A target that is asked says itself which types its kernels take; others take floats.
@@ -175,11 +178,13 @@ static enum mgx_status fuse_attentions(struct mgx_pass_call *c, struct mgx_modul
         struct mgx_ins *powers = narrow ? rounded(last) : last;
         if (!mgx_used_once(powers))
             continue;
+        mgx_region_add(&region, last);
+        mgx_region_add(&region, powers);
+        if (mgx_is_nan_guard(powers->uses->user) && mgx_used_once(powers->uses->user))
+            mgx_region_add(&region, powers = powers->uses->user);
         struct mgx_ins *weigh = powers->uses->user;
         if (!is_attention(c, ins, last, powers, weigh))
             continue;
-        mgx_region_add(&region, last);
-        mgx_region_add(&region, powers);
         mgx_region_add(&region, weigh);
         mgx_region_add(&region, narrow ? rounded(weigh) : weigh);
         if (!mgx_region_closed(&region))

@@ -15,6 +15,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
+#include "pass/engine/guard.h"
 #include "pass/engine/region.h"
 #include "targets/cpu/kernel/product/attention.h"
 #include "targets/cpu/kernel/split.h"
@@ -38,6 +39,7 @@ struct attention {
 
 struct parts {
     const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
+    bool guarded;                                   // queries that see no key give zeros
 };
 
 // What was rounded to bfloat16, or the value itself.
@@ -54,7 +56,9 @@ static bool find_parts(const struct mgx_plan_offer *c, struct parts *p)
     p->weigh = before_rounding(mgx_module_result(body, 0));
     if (count != c->in_count || count > MGX_REGION_INPUTS || !mgx_is_of_matrices(p->weigh))
         return false;
-    const struct mgx_ins *softmax = before_rounding(p->weigh->in[0]);
+    const struct mgx_ins *powers = before_rounding(p->weigh->in[0]),
+                         *softmax = before_rounding(mgx_before_guard(powers));
+    p->guarded = mgx_is_nan_guard(powers);
     if (softmax->op != &mgx_op_softmax)
         return false;
     const struct mgx_ins *in = softmax->in[0];
@@ -299,7 +303,6 @@ static bool describe_between(struct mgx_plan_offer *c, const struct parts *p, st
 
 static bool find_inputs(const struct parts *p, struct attention *g)
 {
-    assert(before_rounding(p->weigh->in[0])->op == &mgx_op_softmax);
     g->q = mgx_parameter_index(p->scores->in[0]);
     g->k = mgx_parameter_index(p->scores->in[1]);
     g->v = mgx_parameter_index(p->weigh->in[1]);
@@ -313,6 +316,7 @@ static bool plan_call(struct mgx_plan_offer *c, const struct parts *p, struct at
     if (!find_inputs(p, g) || !suits(c, p, g))
         return false;
     describe(c, g, d);
+    d->guarded = p->guarded;
     assert(d->keys == p->scores->shape.lens[p->scores->shape.rank - 1]);
     describe_batches(c, g, d);
     return describe_between(c, p, g, d) && mgx_attention_plan_init(&g->plan, d, c->diag) == MGX_OK;

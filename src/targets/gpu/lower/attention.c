@@ -12,6 +12,7 @@
 
 #include "op/op.h"
 #include "pass/engine/constant.h"
+#include "pass/engine/guard.h"
 #include "targets/gpu/emit/multiply.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
@@ -28,9 +29,13 @@ static bool read_group(const struct mgx_plan_offer *c, struct gpu_attention *a)
     const struct mgx_module *body = c->ins->mod[0];
     memset(a, 0, sizeof *a);
     a->weigh = mgx_module_result(body, 0);
-    if (a->weigh->op != &mgx_op_dot || a->weigh->in[0]->op != &mgx_op_softmax)
+    if (a->weigh->op != &mgx_op_dot)
         return false;
-    const struct mgx_ins *in = a->weigh->in[0]->in[0];
+    const struct mgx_ins *softmax = mgx_before_guard(a->weigh->in[0]);
+    if (softmax->op != &mgx_op_softmax)
+        return false;
+    a->guarded = softmax != a->weigh->in[0];
+    const struct mgx_ins *in = softmax->in[0];
     a->scores = in->op == &mgx_op_dot ? in : NULL;
     a->between = a->scores ? NULL : in;
     for (int i = 0; a->between && i < in->in_count; i++)
@@ -241,6 +246,8 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define KEYS_AT_ONCE %d\n",
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->warps,
                    d->keys);
+    const char *guard = a->guarded ? "(total) == 0 ? 0.0f : " : "";
+    mgx_str_printf(out, "#define PART_OF(x, total) (%s(x) / (total))\n", guard);
     emit_units(out, d, q->type, gpu_machine(c->machine)->tf32);
     gpu_attention_operand(out, 'Q', q, r - 2, r - 1);
     gpu_attention_operand(out, 'K', k, r - 1, r - 2);

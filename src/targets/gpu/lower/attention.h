@@ -13,6 +13,7 @@ struct gpu_attention {
     int q, k, v;                                    // inputs of the group
     int extra[GPU_CALL_INPUTS], extra_count;        // of f, in its order, but for the scores
     int place;                                      // of the scores among the inputs of f
+    bool guarded;                                   // rows that see nothing are zeros
 };
 
 // Q_ROW, Q_COLUMN, Q_LINES and q_at(batch), of another letter too.

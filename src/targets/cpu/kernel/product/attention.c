@@ -299,8 +299,10 @@ static void run_tile(const struct part *part, int64_t row, int rows)
     multiply(part, &p, part->v_panels, d->columns, y, step, part->first > 0);
     if (part->first + part->keys < d->keys)
         return;
-    for (int i = 0; i < rows; i++)
-        factor[i] = 1 / part->sum[row - part->begin + i];
+    for (int i = 0; i < rows; i++) {
+        const float sum = part->sum[row - part->begin + i];
+        factor[i] = d->guarded && sum == 0 ? 0 : 1 / sum;
+    }
     plan->rows->multiply(y, step, rows, d->columns, factor);
     if (part->sums)
         store_rows(part, row, rows, y);

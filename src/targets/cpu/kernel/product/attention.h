@@ -47,6 +47,7 @@ struct mgx_attention_desc {
     int64_t v_row, v_col, v_batch[MGX_ATTENTION_BATCH]; // V is keys x columns
     int64_t y_row, y_batch[MGX_ATTENTION_BATCH];
     float scale;
+    bool guarded; // queries that see no key give zeros, not NaN
     bool masked;
     int64_t mask_row, mask_col, mask_batch[MGX_ATTENTION_BATCH]; // mask_col is 0 or 1
     mgx_attention_hook hook; // NULL: none; comes before scale and mask
