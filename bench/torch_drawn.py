@@ -198,7 +198,7 @@ class Asked:
     def __init__(self, options, *what):
         command = [sys.executable, "-W", "ignore", os.path.abspath(__file__), "--build", options.build, "--threads", str(options.threads),
                    "--rounds", str(options.rounds), "--most", str(options.most), "--device", options.device, *what]
-        self._until = time.monotonic() + options.seconds
+        self._seconds = options.seconds
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                          env={**os.environ, "OMP_NUM_THREADS": str(options.threads),
                                               "TORCHINDUCTOR_COMPILE_THREADS": "1"})  # no processes of its own
@@ -216,9 +216,9 @@ class Asked:
     _answer, _ready = None, False
 
     def answer(self):
-        """What it answers, which names its failure if it failed."""
+        """What it answers within the seconds from now on, which names its failure if it failed."""
         try:
-            out, err = self._process.communicate("go\n", timeout=max(1, self._until - time.monotonic()))
+            out, err = self._process.communicate("go\n", timeout=self._seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             return {"failed": "not done in time"}
