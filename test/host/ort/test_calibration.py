@@ -118,8 +118,17 @@ def test_two_products_of_one_value_and_of_one_weight(tmp_path):
     assert 1e-4 < error(session(m, table).run(None, {"x": x})[0], expect(m, {"x": x})[0]) < 0.03
 
 
-def test_broken_tables_are_errors_in_the_hosts_form(tables, tmp_path):
-    m, table = network(), str(tmp_path / "table")
+def refusal(capfd, table):
+    """What is said of a table; "" where it is taken. Some versions go on to the host's processor, which the session forbids, and print it."""
+    try:
+        session(network(), table)
+    except Exception as e:
+        return str(e) + capfd.readouterr().out
+    return ""
+
+
+def test_broken_tables_are_errors_in_the_hosts_form(tables, tmp_path, capfd):
+    table, refused = str(tmp_path / "table"), 0
     chance = np.random.default_rng(1)
     for name in FILES:
         with open(os.path.join(tables, name), "rb") as f:
@@ -130,11 +139,12 @@ def test_broken_tables_are_errors_in_the_hosts_form(tables, tmp_path):
                 bad[at] = chance.integers(256)
             with open(table, "wb") as f:
                 f.write(bad)
-            try:
-                session(m, table)
-            except Exception as e:
-                assert "MIGraphX" in str(e)
-    with pytest.raises(Exception, match="calibration table .*nowhere cannot be read"):
-        session(m, str(tmp_path / "nowhere"))
-    with pytest.raises(Exception, match="int8_enable needs int8_calibration_table_name"):
-        session(m, "")
+            said = refusal(capfd, table)
+            refused += bool(said)
+            assert not said or "calibration table" in said
+    assert refused > 40
+
+
+def test_tables_that_are_not_there(tmp_path, capfd):
+    assert "nowhere cannot be read" in refusal(capfd, str(tmp_path / "nowhere"))
+    assert "int8_enable needs int8_calibration_table_name" in refusal(capfd, "")
