@@ -21,6 +21,7 @@ struct bytes {
     struct gpu_attention a;
     const struct mgx_ins *softmax, *narrow, *after; // after: NULL, the result is sums
     int warps, keys;                                // of a block; that are walked together
+    int shares;                                     // warps that take the same rows
 };
 
 // --- what is offered ---
@@ -31,6 +32,11 @@ static const struct mgx_ins *made_of(const struct mgx_ins *ins, const struct mgx
         if (ins->in[i]->op == op)
             return ins->in[i];
     return NULL;
+}
+
+static bool quantizes_alone(const struct bytes *b)
+{
+    return b->narrow->op == &mgx_op_quantizelinear && b->narrow->in[0] == b->softmax;
 }
 
 static bool read_group(const struct mgx_plan_offer *c, struct bytes *b)
@@ -87,30 +93,33 @@ static int64_t batches_of(const struct mgx_shape *s)
 }
 
 // All keys, as long as registers hold their scores, and what f reads beside them; else groups of 128.
+// Up to 256 keys are shared by two warps, so that registers do for others, or where blocks are few by
+// four.
 static void divide(const struct mgx_plan_offer *c, struct bytes *b)
 {
     const int units = gpu_machine(c->machine)->device->properties.units;
     const struct mgx_shape *s = &b->a.scores->shape;
     const int64_t keys = s->lens[s->rank - 1], high = (s->lens[s->rank - 2] + STEP - 1) / STEP;
-    enum { MOST = 224, MOST_BESIDE = 128 };
-    bool reads = false;
-    double number;
-    for (int e = 0; e < b->a.extra_count; e++)
-        reads = reads || !mgx_splat_value(c->ins->in[b->a.extra[e]], &number);
-    const int64_t most = reads ? MOST_BESIDE : MOST;
-    const int64_t groups = keys <= most ? 1 : (keys + MOST_BESIDE - 1) / MOST_BESIDE;
-    b->keys = (int)(((keys + groups - 1) / groups + DEEP - 1) / DEEP) * DEEP;
-    b->warps = 4;
-    while (b->warps > 1 && batches_of(s) * ((high + b->warps - 1) / b->warps) < units)
+    const int64_t work = batches_of(s) * high;
+    enum { GROUP = 128, WARPS = 4 };
+    b->shares = keys <= 2 * GROUP && keys > DEEP ? 2 : 1;
+    if (b->shares == 2 && keys > 2 * DEEP && 2 * work < WARPS * (int64_t)units)
+        b->shares = WARPS;
+    b->warps = WARPS;
+    while (b->warps > b->shares && (work * b->shares + b->warps - 1) / b->warps < units)
         b->warps /= 2;
+    const int64_t step = DEEP * b->shares, most = b->shares > 1 ? 2 * GROUP : GROUP;
+    const int64_t groups = (keys + most - 1) / most;
+    b->keys = (int)(((keys + groups - 1) / groups + step - 1) / step * step);
 }
 
 static size_t shared_bytes(const struct bytes *b)
 {
     const struct mgx_shape *q = &b->a.scores->in[0]->shape, *w = &b->a.weigh->shape;
     const size_t head = (size_t)q->lens[q->rank - 1], head_v = (size_t)w->lens[w->rank - 1];
-    return PAD + (size_t)(b->warps * STEP + b->keys) * (head + PAD) +
-           (size_t)b->keys * (head_v + PAD);
+    const size_t rows = (size_t)(b->warps / b->shares) * STEP, keys = (size_t)b->keys;
+    const size_t desks = (size_t)b->warps * (head_v * STEP + 64) * sizeof(float);
+    return PAD + (rows + keys) * (head + PAD) + keys * (head_v + PAD) + (b->shares > 1 ? desks : 0);
 }
 
 // --- text ---
@@ -153,17 +162,37 @@ static bool emit_numbers(struct mgx_str *out, const struct mgx_plan_offer *c,
     return true;
 }
 
+// Weights are bytes above the lowest one: alone, a scale is a factor of their share of the highest.
+static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b)
+{
+    const enum mgx_type type = b->narrow->shape.type;
+    double scale;
+    mgx_str_put(out, "FUNCTION u32 narrow(float s)\n{\n");
+    if (quantizes_alone(b)) {
+        const int input = gpu_body_input(c->ins->mod[0], b->narrow->in[1]);
+        if (input < 0 || !mgx_splat_value(c->ins->in[input], &scale))
+            return false;
+        mgx_str_put(out, "    return (u32)quick_last_share(s * ");
+        gpu_emit_real(out, (float)(1 / (scale * UINT8_MAX)));
+        mgx_str_printf(out, ", (float)%d, (float)%d);\n", (int)mgx_type_lowest(type),
+                       (int)mgx_type_highest(type));
+    } else {
+        if (!emit_numbers(out, c, b->narrow, b->softmax, 0))
+            return false;
+        gpu_emit_call(out, "narrow_body", type, b->narrow->in_count);
+        mgx_str_put(out, "    return (u32)y;\n");
+    }
+    mgx_str_printf(out, "}\n#define NARROW_SIGN %s\n", type == MGX_INT8 ? "0x80808080u" : "0");
+    return true;
+}
+
 // narrow() and result().
 static bool emit_ends(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b,
                       uint64_t real)
 {
     const enum mgx_type type = c->out->type;
-    mgx_str_put(out, "FUNCTION u32 narrow(float s)\n{\n");
-    if (!emit_numbers(out, c, b->narrow, b->softmax, 0))
+    if (!emit_narrow(out, c, b))
         return false;
-    gpu_emit_call(out, "narrow_body", b->narrow->shape.type, b->narrow->in_count);
-    mgx_str_printf(out, "    return ((u32)y & 0xff) ^ %d;\n}\n",
-                   b->narrow->shape.type == MGX_INT8 ? 0x80 : 0);
     mgx_str_printf(out, "#define OUT %s\n#define WORDS %d\nFUNCTION OUT result(float s)\n{\n",
                    gpu_type_memory(type), mgx_type_size(type) == 1);
     if (!b->after) {
@@ -193,7 +222,7 @@ static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_off
     const int place = place_of(b->after, b->a.weigh);
     const struct gpu_function all[] = {
         {"body", b->a.between, gpu_real_operands(b->a.between, b->a.place), false},
-        {"narrow_body", b->narrow, 0, false},
+        {"narrow_body", quantizes_alone(b) ? NULL : b->narrow, 0, false},
         {"after_body", b->after, b->after ? gpu_real_operands(b->after, place) : 0, false},
     };
     const char *why = gpu_emit_functions(out, c, all, MGX_COUNT(all));
@@ -207,15 +236,15 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
 {
     const struct mgx_shape *q = &c->in[b->a.q], *k = &c->in[b->a.k], *v = &c->in[b->a.v];
     const int r = q->rank;
-    enum { MANY = 16, FEWER = 8, TILE = 8 };
+    enum { SMALL = 64, MANY = 16, FEWER = 8 }; // keys of a warp; warps that find registers
     mgx_str_put(out, gpu_text_lines);
     mgx_str_put(out, gpu_text_tiles);
     mgx_str_printf(out,
                    "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
                    "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define KEYS_AT_ONCE %d\n"
-                   "#define PER_SM %d\n",
+                   "#define SHARES %d\n#define PER_SM %d\n",
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], b->warps,
-                   b->keys, (b->keys <= MANY * TILE ? 12 : FEWER) / b->warps);
+                   b->keys, b->shares, (b->keys / b->shares <= SMALL ? MANY : FEWER) / b->warps);
     mgx_str_printf(out, "#define ZQ %d\n#define ZK %d\n#define ZV %d\n", zero_of(c, b->a.scores, 0),
                    zero_of(c, b->a.scores, 1), zero_of(c, b->a.weigh, 1));
     mgx_str_printf(out, "#define TYPE_Q \"%s\"\n#define TYPE_K \"%s\"\n#define TYPE_V \"%s\"\n",
@@ -258,7 +287,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return gpu_decline(c, why);
     }
     mgx_str_put(&text, gpu_text_attention_bytes);
-    const int together = b.warps * STEP;
+    const int together = b.warps / b.shares * STEP; // rows of a block
     const struct gpu_launch how = {
         .grid = {(unsigned)((rows + together - 1) / together), (unsigned)batches, 1},
         .block = {(unsigned)(b.warps * 32), 1, 1},
