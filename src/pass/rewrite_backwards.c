@@ -3,13 +3,13 @@
 //
 //     convolution_backwards[s](x, w#)        =>  slice(interleaved(convolution(x, v)))
 //     quant_convolution_backwards[s](x, w#)  =>  likewise, with x's zero point
-//     op(slice(interleaved(y)), a#)          =>  slice(interleaved(op(y, a')))
-//                                                a one value, or one a channel
+//     op(slice(interleaved(y)), a#)          =>  slice(interleaved(op(y, a')))      a one value, or one a channel
 //
 // With strides s pixel i s + r of the result is the sum over taps j of x[i - j] w[r + j s]: for
 // every r a convolution of the image itself, with ceil(k / s) taps. Its results for all r are its
-// channels, {n, r.., m, h, w}, and lie as {n, m, h, r0, w, r1} afterwards. What reads the result
-// goes before that, so that it ends the product.
+// channels,
+// {n, r.., m, h, w}, and lie as {n, m, h, r0, w, r1} afterwards. What reads the result goes before
+// that, so that it ends the product.
 //
 // Holds: one group, no dilation, constant weights without zero points. Taps beyond the kernel are
 // zeros: at most s - 1 an axis. Where the kernel is no larger than s nothing is computed twice and
