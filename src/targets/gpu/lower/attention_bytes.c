@@ -92,27 +92,6 @@ static int64_t batches_of(const struct mgx_shape *s)
     return batches;
 }
 
-// All keys, as long as registers hold their scores, and what f reads beside them; else groups of 128.
-// Up to 256 keys are shared by two warps, so that registers do for others, or where blocks are few by
-// four.
-static void divide(const struct mgx_plan_offer *c, struct bytes *b)
-{
-    const int units = gpu_machine(c->machine)->device->properties.units;
-    const struct mgx_shape *s = &b->a.scores->shape;
-    const int64_t keys = s->lens[s->rank - 1], high = (s->lens[s->rank - 2] + STEP - 1) / STEP;
-    const int64_t work = batches_of(s) * high;
-    enum { GROUP = 128, WARPS = 4 };
-    b->shares = keys <= 2 * GROUP && keys > DEEP ? 2 : 1;
-    if (b->shares == 2 && keys > 2 * DEEP && 2 * work < WARPS * (int64_t)units)
-        b->shares = WARPS;
-    b->warps = WARPS;
-    while (b->warps > b->shares && (work * b->shares + b->warps - 1) / b->warps < units)
-        b->warps /= 2;
-    const int64_t step = DEEP * b->shares, most = b->shares > 1 ? 2 * GROUP : GROUP;
-    const int64_t groups = (keys + most - 1) / most;
-    b->keys = (int)(((keys + groups - 1) / groups + step - 1) / step * step);
-}
-
 static size_t shared_bytes(const struct bytes *b)
 {
     const struct mgx_shape *q = &b->a.scores->in[0]->shape, *w = &b->a.weigh->shape;
@@ -120,6 +99,39 @@ static size_t shared_bytes(const struct bytes *b)
     const size_t rows = (size_t)(b->warps / b->shares) * STEP, keys = (size_t)b->keys;
     const size_t desks = (size_t)b->warps * (head_v * STEP + 64) * sizeof(float);
     return PAD + (rows + keys) * (head + PAD) + keys * (head_v + PAD) + (b->shares > 1 ? desks : 0);
+}
+
+enum { GROUP = 128, WARPS = 4 };
+
+// Keys together: all of them where warps share them, else groups of 128 at most, which are walked twice
+// if there are several.
+static void group_keys(struct bytes *b, int64_t keys)
+{
+    const int64_t step = DEEP * b->shares, most = b->shares > 1 ? 2 * GROUP : GROUP;
+    const int64_t groups = (keys + most - 1) / most;
+    b->keys = (int)(((keys + groups - 1) / groups + step - 1) / step * step);
+}
+
+// Up to 256 keys are shared by two warps, so that registers do for others, or where blocks are few by
+// four; if there is room for what they show each other.
+static void divide(const struct mgx_plan_offer *c, struct bytes *b)
+{
+    const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
+    const struct mgx_shape *s = &b->a.scores->shape;
+    const int64_t keys = s->lens[s->rank - 1], high = (s->lens[s->rank - 2] + STEP - 1) / STEP;
+    const int64_t work = batches_of(s) * high;
+    b->warps = WARPS;
+    b->shares = keys <= 2 * GROUP && keys > DEEP ? 2 : 1;
+    if (b->shares == 2 && keys > 2 * DEEP && 2 * work < WARPS * (int64_t)card->units)
+        b->shares = WARPS;
+    group_keys(b, keys);
+    if (shared_bytes(b) > card->shared_bytes) {
+        b->shares = 1;
+        group_keys(b, keys);
+    }
+    while (b->warps > b->shares &&
+           (work * b->shares + b->warps - 1) / b->warps < (int64_t)card->units)
+        b->warps /= 2;
 }
 
 // --- text ---
