@@ -4,6 +4,7 @@ random products and convolutions of bytes with what follows them against numpy. 
 MGX_CASES says how many of each."""
 import math
 import os
+import re
 
 import card  # first: it says which card
 import migraphx
@@ -267,6 +268,9 @@ def test_attention(case):
     y = b.op("transpose", [quantized(b, y, step, middle, out)], permutation=[0, 2, 1, 3])
     b.main.add_return([y])
     b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    card_is = re.search(r"\bsm_(\d+)", said)
+    assert "gpu::attention_bytes (" in said or not card_is or int(card_is[1]) < 80, said
     runs = [np.array(b.program.run(b.feeds)[0]).astype(np.float64) for _ in range(3)]
     assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
     want = np.clip(np.rint(want / step) + float(middle), low, low + 255).transpose(0, 2, 1, 3)
