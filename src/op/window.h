@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The window of a convolution or of its transpose as it is written: the attributes that all of them
 // have, read by name in one place. Lists belong to the instruction; `padding` has one value for
-// each axis or one for each of its sides.
+// each axis, or one for each of its sides.
 #pragma once
 
 #include "ir/module.h"

@@ -110,8 +110,8 @@ static bool is_wanted(const struct mgx_pass_call *c, struct mgx_ins *ins)
         if (!mgx_shape_is_static(&ins->in[i]->shape))
             return false;
     return mgx_shape_elements(&ins->in[0]->shape) > 0 &&
-           (!c->options->supports ||
-            c->options->supports(c->options->supports_user, "bounded", &r));
+           (!c->options->target.supports ||
+            c->options->target.supports(c->options->target.user, "bounded", &r));
 }
 
 // --- what follows ---

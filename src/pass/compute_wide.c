@@ -22,7 +22,7 @@
 // they are. compute_wide_late does so where sizes are known only at run time, and in bodies: for
 // targets that multiply 16 bits on a card, and leave those to the host.
 //
-// A target that multiplies bfloat16 itself (mgx_pass_options.multiplies_bf16) keeps the operands of
+// A target that multiplies bfloat16 itself (mgx_pass_target.multiplies_bf16) keeps the operands of
 // its products:
 //
 //     dot[bf16](a, b)   =>   y' = quant_dot(a, b),  y = convert[bf16](y')        convolution alike
@@ -143,7 +143,7 @@ static bool stays_product(const struct wide *w, struct mgx_ins *ins)
                        !is_dequantized(ins->in[0]) && !is_dequantized(ins->in[1]) &&
                        (conv ? mgx_is_constant(w->module, ins->in[1]) && has_depth(ins)
                              : ins->shape.lens[ins->shape.rank - 1] > 1);
-    return stays && !(o->floats_pay && o->floats_pay(o->floats_user, ins));
+    return stays && !(o->target.floats_pay && o->target.floats_pay(o->target.user, ins));
 }
 
 // What this pass has made of such.
@@ -320,7 +320,7 @@ static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
 static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool early, bool late)
 {
     struct wide w = {.call = c, .module = m, .early = early, .late = late};
-    w.multiplies = c->options->multiplies_bf16 && !late;
+    w.multiplies = c->options->target.multiplies_bf16 && !late;
     enum mgx_status status = MGX_OK;
     if (m->bypass)
         return MGX_OK;

@@ -3,8 +3,9 @@
 //
 //     convert[float](quant_dot(a, b, p, q))  =>  dot(convert(a) - p, convert(b) - q)
 //
-// where a zero point of b is known only in the run, or one of a and b is no constant either: scores
-// and values of attention in a dynamically quantized model. Sums of up to 258 products are exact;
+// where the target says so (takes_bytes): on the CPU a zero point of b that is known only in the
+// run, or one of a when b is no constant either: scores and values of attention in a dynamically
+// quantized model. Sums of up to 258 products are exact;
 // of more they are rounded as sums of floats are. Runs before constants are folded, so that they
 // and the attention are seen.
 #include "pass/engine/constant.h"
@@ -22,8 +23,12 @@ static bool is_untaken(struct mgx_rewriter *r, struct mgx_ins *ins, const struct
     (void)m;
     if (ins->shape.type != MGX_FLOAT || dot->owner != r->module)
         return false;
-    const bool late_right = dot->in_count > 3 && !is_known(r, dot->in[3]);
-    return late_right || (!is_known(r, dot->in[2]) && !is_known(r, dot->in[1]));
+    const struct mgx_pass_target *target = &r->call->options->target;
+    const struct mgx_bytes_known known = {.left_zero = is_known(r, dot->in[2]),
+                                          .right = is_known(r, dot->in[1]),
+                                          .right_zero =
+                                              dot->in_count < 4 || is_known(r, dot->in[3])};
+    return target->takes_bytes && !target->takes_bytes(known);
 }
 
 static struct mgx_ins *in_float(struct mgx_rewriter *r, struct mgx_ins *ins,

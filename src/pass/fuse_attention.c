@@ -28,7 +28,7 @@
 // A target that is asked says itself which types its kernels take; others take floats.
 static bool may_be(const struct mgx_pass_call *c, enum mgx_type type)
 {
-    return type == MGX_FLOAT || (c->options->supports && mgx_type_is_half_or_bf16(type));
+    return type == MGX_FLOAT || (c->options->target.supports && mgx_type_is_half_or_bf16(type));
 }
 
 // Floats of static lengths over the same batch axes. Few rows are faster as products over K and V
@@ -46,7 +46,7 @@ static bool is_attention(const struct mgx_pass_call *c, const struct mgx_ins *sc
            mgx_shape_is_static(&scores->shape) && mgx_shape_is_static(&weigh->shape) &&
            (axis == rank - 1 || axis == -1) &&
            mgx_shape_same_lens(&scores->shape, &softmax->shape) &&
-           (scores->shape.lens[rank - 2] >= FEW_ROWS || c->options->supports) &&
+           (scores->shape.lens[rank - 2] >= FEW_ROWS || c->options->target.supports) &&
            mgx_shape_elements(&scores->shape) > 0;
 }
 
@@ -142,7 +142,7 @@ static enum mgx_status fuse_bytes(struct mgx_pass_call *c, const struct mgx_byte
     struct mgx_region region = {.count = 0};
     const struct mgx_pass_options *o = c->options;
     if (add_between(&region, a) && add_rest(&region, a) &&
-        o->supports(o->supports_user, "attention_bytes", &region)) {
+        o->target.supports(o->target.user, "attention_bytes", &region)) {
         while (*next && is_in(&region, *next))
             *next = (*next)->next;
         return mgx_region_group(c, &region, "attention_bytes");

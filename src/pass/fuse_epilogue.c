@@ -25,7 +25,7 @@ static bool is_quantized(const struct mgx_ins *product, const struct mgx_ins *us
 static bool is_rounded(const struct mgx_pass_call *c, const struct mgx_ins *product,
                        const struct mgx_ins *user)
 {
-    return c->options->multiplies_bf16 && product->shape.type == MGX_FLOAT &&
+    return c->options->target.multiplies_bf16 && product->shape.type == MGX_FLOAT &&
            user->shape.type == MGX_BF16;
 }
 
@@ -62,7 +62,7 @@ static bool takes_factor(const struct mgx_ins *conv, const struct mgx_ins *mul)
 // A target that is asked says itself which types its kernels leave; others leave floats.
 static bool may_leave(const struct mgx_pass_call *c, enum mgx_type type)
 {
-    return type == MGX_FLOAT || (c->options->supports && mgx_type_is_half_or_bf16(type));
+    return type == MGX_FLOAT || (c->options->target.supports && mgx_type_is_half_or_bf16(type));
 }
 
 // A target that does not know such products is asked for tag "factor" and takes the rest of the
@@ -71,7 +71,7 @@ static bool wants_factor(const struct mgx_pass_call *c)
 {
     const struct mgx_region none = {.count = 0};
     const struct mgx_pass_options *o = c->options;
-    return !o->supports || o->supports(o->supports_user, "factor", &none);
+    return !o->target.supports || o->target.supports(o->target.user, "factor", &none);
 }
 
 // A convolution may take the element-wise instruction that makes its image of one array, where the
@@ -87,12 +87,12 @@ static bool takes_maker(const struct mgx_pass_call *c, struct mgx_ins *conv,
     if (pad && (pad->owner != conv->owner || !mgx_used_once(pad) || mgx_ins_int(pad, "mode") != 0))
         return false;
     make = pad ? pad->in[0] : make;
-    if (!o->supports || !make || make->owner != conv->owner || make->in_count != 1 ||
+    if (!o->target.supports || !make || make->owner != conv->owner || make->in_count != 1 ||
         !mgx_is_elementwise(make) || !mgx_used_once(make) || make->in[0]->literal ||
         !mgx_shape_same_lens(&make->shape, &make->in[0]->shape))
         return false;
     const struct mgx_region pair = {.ins = {make, conv}, .count = 2};
-    if (!o->supports(o->supports_user, "packed", &pair))
+    if (!o->target.supports(o->target.user, "packed", &pair))
         return false;
     return mgx_region_add(region, make) && (!pad || mgx_region_add(region, pad));
 }
@@ -104,13 +104,13 @@ static bool takes_padding(const struct mgx_pass_call *c, struct mgx_ins *conv,
 {
     const struct mgx_pass_options *o = c->options;
     struct mgx_ins *pad = conv->op == &mgx_op_quant_convolution ? conv->in[0] : NULL;
-    if (!o->supports || !pad || pad->op != &mgx_op_pad || pad->in_count != 1 ||
+    if (!o->target.supports || !pad || pad->op != &mgx_op_pad || pad->in_count != 1 ||
         pad->owner != conv->owner || !mgx_used_once(pad) || mgx_ins_int(pad, "mode") != 0 ||
         conv->in_count != 2 || !mgx_used_once(conv) || !mgx_is_elementwise(conv->uses->user) ||
         !mgx_ints_all(mgx_ins_ints(conv, "padding"), 0) || mgx_ins_int(conv, "padding_mode") != 0)
         return false;
     const struct mgx_region pair = {.ins = {pad, conv}, .count = 2};
-    return o->supports(o->supports_user, "padded", &pair) && mgx_region_add(region, pad);
+    return o->target.supports(o->target.user, "padded", &pair) && mgx_region_add(region, pad);
 }
 
 // Adds the element-wise instruction that reads `ins`, if it alone does.

@@ -8,7 +8,7 @@
 //
 // The wide image is the largest thing in such a network, written once and read once. In a group the
 // depthwise convolution can have its rows made as it goes, in the nearest memory that holds them
-// (mgx_pass_options.near_bytes: L2 of a CPU; without one nothing is grouped). That pays when the
+// (mgx_pass_target.near_bytes: L2 of a CPU; without one nothing is grouped). That pays when the
 // image does not stay there by itself; threads make the rows twice that both of them read.
 #include <assert.h>
 
@@ -94,8 +94,8 @@ static bool pays(const struct stage *wide, const struct stage *s,
                  const struct mgx_pass_options *options)
 {
     const struct mgx_shape *x = &s->x->shape;
-    const int64_t l2 = options->near_bytes;
-    const int threads = options->threads;
+    const int64_t l2 = options->target.near_bytes;
+    const int threads = options->target.threads;
     const int64_t row = x->lens[1] * x->lens[3] * (int64_t)sizeof(float);
     const int64_t stride = at(mgx_ins_ints(s->conv, "stride"), 0);
     const int64_t reach = (s->w->shape.lens[2] - 1) * at(mgx_ins_ints(s->conv, "dilation"), 0) + 1;

@@ -147,7 +147,7 @@ static enum mgx_status fuse_norms(struct mgx_pass_call *c, struct mgx_module *m)
             continue;
         gather_norm(&norm, ins, &region);
         struct mgx_ins *last = extend(&region, ins, norm.first);
-        if (c->options->multiplies_bf16)
+        if (c->options->target.multiplies_bf16)
             last = add_rounding(&region, last);
         if (!mgx_region_closed(&region))
             continue;

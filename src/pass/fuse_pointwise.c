@@ -40,7 +40,7 @@ struct parts {
 
 struct group {
     struct mgx_ins *ins[MAX_TABLE]; // root first, then in the order of joining
-    int count, most;
+    int count, most, table;
     struct mgx_ins *in[MAX_INPUTS]; // operands that become parameters
     int in_count;
     bool whole;                // all that could join does, also what ends a product
@@ -276,12 +276,19 @@ static bool quantizes(const struct group *g)
     return false;
 }
 
+// Steps of a function of bytes: as many as the target makes a table of.
+static int table_steps(const struct mgx_pass_options *options)
+{
+    const int most = options->target.table_steps;
+    return most && most < MAX_TABLE ? most : MAX_TABLE;
+}
+
 // Grows, first to see what it is a function of and which products meet, then without what they end
 // with.
 static void grow_apart(struct group *g)
 {
     struct parts p;
-    g->most = g->ins[0]->op == &mgx_op_quantizelinear ? MAX_TABLE : MAX_BODY;
+    g->most = g->ins[0]->op == &mgx_op_quantizelinear ? g->table : MAX_BODY;
     g->whole = true;
     grow(g);
     g->whole = false;
@@ -347,7 +354,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     struct mgx_ins *ins = m->last;
     while (ins) {
         struct mgx_ins *before = ins->prev;
-        struct group g = {.ins = {ins}, .count = 1};
+        struct group g = {.ins = {ins}, .count = 1, .table = table_steps(c->options)};
         if (is_elementwise(ins) && ins->uses)
             grow_apart(&g);
         if (g.count > 1 && g.in_count > 0) {

@@ -308,7 +308,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     for (struct mgx_ins *ins = m->last; ins;) {
         struct group g;
         if (ins->mark < MAX_BODY && (ins->uses || ins == m->last) &&
-            grow(&g, ins, c->options->multiplies_bytes)) {
+            grow(&g, ins, c->options->target.multiplies_bytes)) {
             struct mgx_ins *after = ins->next;
             TRY(fuse(c, &g, ins));
             ins = after ? after->prev : m->last; // the fused instruction: go on above it

@@ -146,7 +146,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
         struct mgx_ins *move = moved_literal(ins), *concat = joined_narrow(ins);
-        const bool packs = c->options->multiplies_bf16 && mgx_is_joined_weights(ins);
+        const bool packs = c->options->target.multiplies_bf16 && mgx_is_joined_weights(ins);
         if (moves_widened(ins) && !packs)
             TRY(sink(c, ins));
         else if (concat)

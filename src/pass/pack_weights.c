@@ -59,7 +59,7 @@ static bool is_supported(const struct mgx_pass_call *c, struct mgx_ins *dot)
 {
     const struct mgx_pass_options *o = c->options;
     const struct mgx_region one = {.ins = {dot}, .count = 1};
-    return !o->supports || o->supports(o->supports_user, "packed_weights", &one);
+    return !o->target.supports || o->target.supports(o->target.user, "packed_weights", &one);
 }
 
 // The dequantization that a product reads as its second factor, and whether it is transposed.

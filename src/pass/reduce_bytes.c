@@ -39,8 +39,8 @@ static struct mgx_ins *write_out(struct mgx_rewriter *r, struct mgx_ins *ins,
                                  const struct mgx_match *m)
 {
     (void)m;
-    if (!r->call->options->multiplies_bytes || ins->shape.type != MGX_FLOAT || !is_quantized(ins) ||
-        mgx_in_byte_attention(r->call->options, ins))
+    if (!r->call->options->target.multiplies_bytes || ins->shape.type != MGX_FLOAT ||
+        !is_quantized(ins) || mgx_in_byte_attention(r->call->options, ins))
         return NULL;
     const struct mgx_shape like = ins->shape;
     struct mgx_ins *x = ins->in[0], *most = reduced(ins, &mgx_op_reduce_max, x);
@@ -81,7 +81,7 @@ static struct mgx_ins *mean(struct mgx_rewriter *r, struct mgx_ins *ins, const s
     (void)m;
     struct mgx_ins *x = ins->in[0];
     const int rank = x->shape.rank;
-    if (!r->call->options->multiplies_bytes || x->op != &mgx_op_dequantizelinear ||
+    if (!r->call->options->target.multiplies_bytes || x->op != &mgx_op_dequantizelinear ||
         x->shape.type != MGX_FLOAT || mgx_ins_int(ins, "mode") != AVERAGE || !sees_all(ins))
         return NULL;
     const int64_t channels = x->shape.lens[0] * x->shape.lens[1];

@@ -289,7 +289,7 @@ static struct mgx_ins *spell_attention(struct mgx_rewriter *r, struct mgx_ins *i
 static bool has_kernel(const struct mgx_pass_options *o, struct mgx_ins *ins)
 {
     const struct mgx_region one = {.ins = {ins}, .count = 1};
-    return o->supports && o->supports(o->supports_user, "cache", &one);
+    return o->target.supports && o->target.supports(o->target.user, "cache", &one);
 }
 
 // A result may have fixed lengths where a cache's own are open.

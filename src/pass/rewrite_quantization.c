@@ -74,13 +74,13 @@ static bool is_kept(const struct mgx_rewriter *r, const struct mgx_ins *ins, enu
 {
     const bool byte =
         mgx_type_is_byte(narrow) || (narrow == MGX_INT32 && ins->op == &mgx_op_dequantizelinear);
-    return r->call->options->multiplies_bytes && byte && wide == MGX_FLOAT &&
+    return r->call->options->target.multiplies_bytes && byte && wide == MGX_FLOAT &&
            ins->in[1]->shape.type == MGX_FLOAT;
 }
 
 static bool is_bare(const struct mgx_rewriter *r, const struct mgx_ins *ins)
 {
-    bool bare = r->call->options->multiplies_bytes && ins->in_count == 2;
+    bool bare = r->call->options->target.multiplies_bytes && ins->in_count == 2;
     for (int i = 0; i < 2; i++)
         bare = bare && mgx_type_is_byte(ins->in[i]->shape.type);
     return bare;
@@ -155,7 +155,7 @@ static struct mgx_ins *backwards(struct mgx_rewriter *r, struct mgx_ins *ins,
                                  const struct mgx_match *m)
 {
     (void)m;
-    if (!r->call->options->multiplies_bytes)
+    if (!r->call->options->target.multiplies_bytes)
         return NULL;
     struct mgx_ins *x =
         mgx_emit_shifted(ins, ins->in[0], ins->in_count > 2 ? ins->in[2] : NULL, 1, MGX_FLOAT);

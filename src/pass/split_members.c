@@ -15,8 +15,8 @@ static bool wants(const struct mgx_pass_call *c, struct mgx_ins *member)
     struct mgx_ins *from = member->in[0];
     const struct mgx_region r = {.ins = {from, member}, .count = 2};
     return from->shape.type == MGX_TUPLE && !from->mod_count && !mgx_is(from, &mgx_op_param) &&
-           mgx_shape_is_static(&member->shape) && c->options->supports &&
-           c->options->supports(c->options->supports_user, "member", &r);
+           mgx_shape_is_static(&member->shape) && c->options->target.supports &&
+           c->options->target.supports(c->options->target.user, "member", &r);
 }
 
 static enum mgx_status split(struct mgx_pass_call *c, struct mgx_ins *member)

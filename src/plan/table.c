@@ -5,7 +5,7 @@
 
 #include "op/eval/eval.h"
 
-enum { BYTES = 256, MOST = 64 };
+enum { BYTES = 256, MOST = MGX_PLAN_TABLE_STEPS + 8 }; // with the byte and some constants
 
 struct table {
     struct mgx_eval eval;

@@ -5,6 +5,9 @@
 #include "base/arena.h"
 #include "ir/module.h"
 
+// Element-wise steps that a body may have to become one: passes are told (mgx_pass_target).
+enum { MGX_PLAN_TABLE_STEPS = 56 };
+
 // The result of a body for every value of `from`, one of its instructions or parameters and of 8
 // bits, by the byte as it lies in memory. NULL when the result, of 8 bits too, depends on anything
 // else that is not constant, or when out of memory. The reference computes it.

@@ -78,7 +78,7 @@ static enum mgx_status run_stage(struct mgx_program *p, const struct mgx_stage *
     struct mgx_pass_options own = *pass;
     assert(!s->rounds || s->between);
     if (s->early)
-        own.floats_pay = NULL;
+        own.target.floats_pay = NULL;
     return s->rounds ? run_rounds(p, s, &own, diag) : mgx_run_passes(p, s->passes, &own, diag);
 }
 

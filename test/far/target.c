@@ -50,7 +50,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     const struct mgx_plan_settings settings = {.offload_copy = options->offload_copy,
                                                .output_params = far_outputs};
     struct mgx_pass_options pass = options->pass;
-    pass.supports = supports;
+    pass.target.supports = supports;
     TRY(mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag));
     TRY(mgx_run_passes(p, pipeline, &pass, diag));
     struct mgx_plan_machine *machine = calloc(1, sizeof *machine);

@@ -50,16 +50,24 @@ static bool takes_all(void *user, const char *tag, const struct mgx_region *regi
     return !user && tag && region;
 }
 
+// As the CPU's kernels do.
+static bool takes_constants(struct mgx_bytes_known known)
+{
+    return known.right_zero && (known.left_zero || known.right);
+}
+
 static enum mgx_status run_pass(const struct one *c, struct mgx_program *p, struct mgx_diag *diag)
 {
     const struct mgx_pass *const passes[] = {c->pass, NULL};
-    const struct mgx_pass_options options = {.fast_math = c->fast_math,
-                                             .multiplies_bf16 = c->multiplies_bf16,
-                                             .multiplies_bytes = c->multiplies_bytes,
-                                             .near_bytes = c->near_bytes ? 1 << 16 : 0,
-                                             .threads = c->near_bytes,
-                                             .supports = c->supported ? takes_all : NULL,
-                                             .verify = true};
+    const struct mgx_pass_options options = {
+        .fast_math = c->fast_math,
+        .target = {.multiplies_bf16 = c->multiplies_bf16,
+                   .multiplies_bytes = c->multiplies_bytes,
+                   .takes_bytes = takes_constants,
+                   .near_bytes = c->near_bytes ? 1 << 16 : 0,
+                   .threads = c->near_bytes,
+                   .supports = c->supported ? takes_all : NULL},
+        .verify = true};
     return mgx_run_passes(p, passes, &options, diag);
 }
 

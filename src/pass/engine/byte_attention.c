@@ -75,7 +75,7 @@ static bool fits(const struct mgx_byte_attention *a)
 bool mgx_find_byte_attention(const struct mgx_pass_options *options, struct mgx_ins *ins,
                              struct mgx_byte_attention *out)
 {
-    if (!options->multiplies_bytes || !options->supports)
+    if (!options->target.multiplies_bytes || !options->target.supports)
         return false;
     struct mgx_ins *softmax = ins->op == &mgx_op_softmax ? ins : NULL;
     if (ins->op == &mgx_op_quant_dot && !(softmax = ahead(ins, &mgx_op_softmax)))
@@ -89,7 +89,7 @@ bool mgx_find_byte_attention(const struct mgx_pass_options *options, struct mgx_
         return false;
     const struct mgx_region both = {.ins = {out->scores, out->weigh}, .count = 2};
     return (ins == softmax || ins == out->scores || ins == out->weigh) &&
-           options->supports(options->supports_user, "byte_attention", &both);
+           options->target.supports(options->target.user, "byte_attention", &both);
 }
 
 bool mgx_in_byte_attention(const struct mgx_pass_options *options, struct mgx_ins *ins)

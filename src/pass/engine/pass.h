@@ -11,6 +11,29 @@
 struct mgx_region;     // region.h
 struct mgx_pass_trail; // history.h
 
+// What is constant of a product of bytes.
+struct mgx_bytes_known {
+    bool left_zero, right, right_zero; // a zero point that is not there is known
+};
+
+// What a target tells passes of itself. They ask here what it takes, and know nothing else of it;
+// one that says nothing multiplies floats, and takes every group.
+struct mgx_pass_target {
+    bool multiplies_bytes; // without zero points
+    bool multiplies_bf16;  // as it is, with sums in float ...
+    // ... but for those that its kernels of floats do faster; NULL: there are none.
+    bool (*floats_pay)(void *user, const struct mgx_ins *product);
+    // Which products of bytes its kernels take; NULL: all.
+    bool (*takes_bytes)(struct mgx_bytes_known known);
+    int table_steps;    // of a function of bytes, that it makes a table of (0: not known)
+    int threads;        // that the program will be run by (0: not known)
+    int64_t near_bytes; // that a thread reads fast (L2 of a CPU; 0: not known)
+    // Its word on a region that fusion has found: does a kernel of its own take it, tagged so?
+    // Without it every region becomes a group.
+    bool (*supports)(void *user, const char *tag, const struct mgx_region *region);
+    void *user;
+};
+
 struct mgx_pass_options {
     const char *const *disabled; // names of passes to skip
     int disabled_count;
@@ -18,17 +41,7 @@ struct mgx_pass_options {
     size_t fold_limit_bytes; // largest literal that folding may create (0: a default of 64 MiB) ...
     size_t fold_total_bytes; // ... and all of them together (0: a default of 256 MiB)
     bool verify;             // after every pass, also in release builds
-    bool multiplies_bytes;   // the target multiplies bytes without zero points
-    bool multiplies_bf16;    // the target multiplies bfloat16 as it is, with sums in float ...
-    // ... but for those that its kernels of floats do faster; NULL: there are none.
-    bool (*floats_pay)(void *user, const struct mgx_ins *product);
-    void *floats_user;
-    int threads;        // that the program will be run by (0: not known)
-    int64_t near_bytes; // that a thread of the target reads fast (L2 of a CPU; 0: not known)
-    // A target's word on a region that fusion has found: does a kernel of its own take it, tagged
-    // so? Without it every region becomes a group.
-    bool (*supports)(void *user, const char *tag, const struct mgx_region *region);
-    void *supports_user;
+    struct mgx_pass_target target;
     // A target's better way to evaluate what is folded, when set (op/eval/eval.h).
     enum mgx_status (*offer)(void *user, struct mgx_compute_call *c, bool *done);
     void *offer_user;

@@ -98,7 +98,7 @@ enum mgx_status mgx_region_fuse(struct mgx_pass_call *c, struct mgx_region *r, c
 {
     const struct mgx_pass_options *options = c->options;
     assert(r->count > 0 && mgx_region_closed(r));
-    if (options->supports && !options->supports(options->supports_user, tag, r))
+    if (options->target.supports && !options->target.supports(options->target.user, tag, r))
         return MGX_OK;
     return mgx_region_group(c, r, tag);
 }

@@ -21,7 +21,7 @@ bool mgx_region_add(struct mgx_region *r, struct mgx_ins *ins);
 // enough.
 bool mgx_region_closed(struct mgx_region *r);
 // Replaces the region by one group with this tag, if the target wants it
-// (mgx_pass_options.supports).
+// (mgx_pass_target.supports).
 enum mgx_status mgx_region_fuse(struct mgx_pass_call *c, struct mgx_region *r,
                                 const char *tag) MGX_NODISCARD;
 // The same, wanted or not.

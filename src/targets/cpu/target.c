@@ -6,7 +6,9 @@
 #include "plan/contest.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
+#include "plan/table.h"
 #include "targets/cpu/kernel/tile/tile.h"
+#include "targets/cpu/lower/integer.h"
 #include "targets/cpu/lower/lower.h"
 #include "targets/cpu/machine/cpus.h"
 #include "targets/stages.h"
@@ -167,12 +169,15 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     struct mgx_plan_folder *folder = mgx_plan_folder_create(p, machine, &pass);
     if (!folder)
         return mgx_fail_memory(diag);
-    pass.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, isa) != NULL;
-    pass.floats_pay = cpu_floats_pay;
-    pass.floats_user = &floats;
-    pass.threads = options->threads ? options->threads : mgx_cpus_usable();
-    pass.near_bytes = mgx_cpu_l2();
-    const unsigned facts = mgx_facts_of(p) | (pass.multiplies_bf16 ? MGX_MULTIPLIES_BF16 : 0);
+    pass.target.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, isa) != NULL;
+    pass.target.floats_pay = cpu_floats_pay;
+    pass.target.takes_bytes = cpu_integer_takes;
+    pass.target.table_steps = MGX_PLAN_TABLE_STEPS;
+    pass.target.user = &floats;
+    pass.target.threads = options->threads ? options->threads : mgx_cpus_usable();
+    pass.target.near_bytes = mgx_cpu_l2();
+    const unsigned facts =
+        mgx_facts_of(p) | (pass.target.multiplies_bf16 ? MGX_MULTIPLIES_BF16 : 0);
     const enum mgx_status status = mgx_run_stages(p, stages, facts, &pass, options, diag);
     mgx_plan_folder_destroy(folder);
     return status;

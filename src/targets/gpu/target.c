@@ -297,9 +297,9 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     const unsigned facts =
         mgx_facts_of(p) | (options->offload_copy ? 0 : (unsigned)MGX_RESULTS_PLACED);
     struct mgx_pass_options pass = options->pass;
-    pass.supports = supports;
-    pass.supports_user = gpu_machine(machine)->device;
-    pass.multiplies_bytes = facts & (MGX_QUANTIZED | MGX_INTEGER);
+    pass.target.supports = supports;
+    pass.target.user = gpu_machine(machine)->device;
+    pass.target.multiplies_bytes = facts & (MGX_QUANTIZED | MGX_INTEGER);
     struct mgx_plan_folder *folder = NULL;
     if (machine->host && !(folder = mgx_plan_folder_create(p, machine->host, &pass)))
         return mgx_fail_memory(diag);

@@ -54,6 +54,11 @@ static bool read_right(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
     return zero != NULL;
 }
 
+bool cpu_integer_takes(struct mgx_bytes_known known)
+{
+    return known.right_zero && (known.left_zero || known.right);
+}
+
 static bool read_zeros(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
                        const struct mgx_ins *main, struct cpu_integer *x)
 {
@@ -62,7 +67,9 @@ static bool read_zeros(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
         return mgx_plan_unfit(c, "not of bytes");
     if (!read_left(c, e, x) || !read_right(c, e, x))
         return mgx_plan_unfit(c, "a zero point is not constant, nor one value");
-    if (x->zero_in >= 0 && !c->constant[e->main_in[1]])
+    const struct mgx_bytes_known known = {
+        .left_zero = x->zero_in < 0, .right = c->constant[e->main_in[1]], .right_zero = true};
+    if (!cpu_integer_takes(known))
         return mgx_plan_unfit(c, "neither a zero point nor the other operand is constant");
     return true;
 }

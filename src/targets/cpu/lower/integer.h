@@ -9,6 +9,7 @@
 // before each run, n products.
 #pragma once
 
+#include "pass/engine/pass.h"
 #include "targets/cpu/kernel/product/gemm.h"
 #include "targets/cpu/lower/epilogue.h"
 
@@ -27,6 +28,8 @@ struct cpu_integer {
     size_t scale_at, start_at; // in the step's workspace
 };
 
+// Which products of bytes the kernels take: the passes ask, and what is prepared obeys.
+bool cpu_integer_takes(struct mgx_bytes_known known);
 // Reads types and zero points of a product of bytes, whose right operand has `columns`, and makes
 // constants of what is constant, folded into the step to bytes where that can be. False: not one
 // for the kernels (c->why says so). Nothing to do, here and below, where sums are of floats.
