@@ -45,9 +45,7 @@ static bool same_value(struct mgx_ins *a, struct mgx_ins *b)
 {
     double x, y;
     struct mgx_ins *p = single(a), *q = single(b);
-    return a == b || (p && p == q) ||
-           (mgx_splat_value(a, &x) && mgx_splat_value(b, &y) && x == y && x != 0) ||
-           (mgx_splat_value(a, &x) && mgx_splat_value(b, &y) && x == 0 && y == 0);
+    return a == b || (p && p == q) || (mgx_splat_value(a, &x) && mgx_splat_value(b, &y) && x == y);
 }
 
 static bool is_zero(const struct mgx_ins *zero)

@@ -230,20 +230,11 @@ static const struct mgx_pass *const seen[] = {&mgx_pass_simplify_qdq, &mgx_pass_
 
 // ... and again when views and constants have moved out of their way. Then products lose what kernels
 // do not do, and the rest is spelled out.
-static const struct mgx_pass *const bytes[] = {&mgx_pass_simplify_qdq,
-                                               &mgx_pass_fold_dequantize,
-                                               &mgx_pass_optimize_module,
-                                               &mgx_pass_dead_code_elimination,
-                                               &mgx_pass_rewrite_backwards,
-                                               &mgx_pass_propagate_constant,
-                                               &mgx_pass_bare_products,
-                                               &mgx_pass_propagate_constant,
-                                               &mgx_pass_scale_once,
-                                               &mgx_pass_join_bytes,
-                                               &mgx_pass_rewrite_quantization,
-                                               &mgx_pass_optimize_module,
-                                               &mgx_pass_dead_code_elimination,
-                                               NULL};
+static const struct mgx_pass *const bytes[] = {
+    &mgx_pass_simplify_qdq,         &mgx_pass_fold_dequantize,    &mgx_pass_optimize_module,
+    &mgx_pass_rewrite_backwards,    &mgx_pass_propagate_constant, &mgx_pass_bare_products,
+    &mgx_pass_propagate_constant,   &mgx_pass_scale_once,         &mgx_pass_join_bytes,
+    &mgx_pass_rewrite_quantization, &mgx_pass_optimize_module,    NULL};
 
 // The caller gives results their places before the run.
 static const struct mgx_pass *const placed[] = {&mgx_pass_settle_caches, NULL};
@@ -254,7 +245,6 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   &mgx_pass_eliminate_common_subexpression,
                                                   &mgx_pass_propagate_constant,
                                                   &mgx_pass_eliminate_convert,
-                                                  &mgx_pass_dead_code_elimination,
                                                   &mgx_pass_find_activation,
                                                   &mgx_pass_find_softmax,
                                                   &mgx_pass_split_groups,
