@@ -20,6 +20,14 @@
 
 struct mgx_queue; // a memory's own
 
+// Threads of the host that may help with a copy: fn(user, task, thread) for every task, by several
+// of them at once, and done when it returns.
+struct mgx_memory_help {
+    void (*spread)(const void *who, int tasks, void (*fn)(void *user, int task, int thread),
+                   void *user);
+    const void *who;
+};
+
 struct mgx_memory {
     const char *name;
     const char *device; // which one, as whoever chooses names it: "cuda:0"; NULL: it has no name
@@ -59,6 +67,9 @@ struct mgx_memory {
     enum mgx_status (*elapsed)(struct mgx_queue *queue, void *from, void *to, double *microseconds,
                                struct mgx_diag *diag) MGX_NODISCARD;
     void (*unmark)(struct mgx_queue *queue, void *mark); // NULL is allowed
+    // Large copies of the queue to and from the host's memory may have help from now on. Bytes for
+    // the host are then in their place after `wait` or `leave`, not before. NULL: it needs none.
+    void (*help)(struct mgx_queue *queue, const struct mgx_memory_help *help);
     // Waits until the device has done all that anybody has given it.
     enum mgx_status (*settle)(const struct mgx_memory *m, struct mgx_diag *diag) MGX_NODISCARD;
 };

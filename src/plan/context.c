@@ -17,6 +17,12 @@ static void *allocate_host(size_t bytes)
     return mgx_memory_aligned(64, mgx_memory_rounded((bytes ? bytes : 1) + BEHIND));
 }
 
+static void spread(const void *who, int tasks, void (*fn)(void *user, int task, int thread),
+                   void *user)
+{
+    mgx_plan_spread(who, tasks, fn, user);
+}
+
 static enum mgx_status allocate_device(struct mgx_context *x, struct mgx_diag *diag)
 {
     const struct mgx_memory *memory = x->plan->machine->memory;
@@ -24,6 +30,8 @@ static enum mgx_status allocate_device(struct mgx_context *x, struct mgx_diag *d
     x->queue = memory->queue_create(memory);
     if (!x->queue)
         return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a queue of %s", memory->name);
+    if (memory->help)
+        memory->help(x->queue, &(struct mgx_memory_help){spread, x->plan->machine});
     x->scratch[MGX_PLAN_DEVICE] = memory->allocate(memory, (bytes ? bytes : 1) + BEHIND);
     if (!x->scratch[MGX_PLAN_DEVICE])
         return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes on %s", bytes,

@@ -85,6 +85,7 @@ static const struct gpu_symbol symbols[] = {
     {"cuMemGetAddressRange_v2", AT(shared.find_range), false},
     {"cuMemHostAlloc", AT(shared.alloc_host), false},
     {"cuMemFreeHost", AT(shared.free_host), false},
+    {"cuMemHostGetFlags", AT(shared.host_flags), true},
     {"cuMemcpyHtoDAsync_v2", AT(shared.copy_in), false},
     {"cuMemcpyDtoHAsync_v2", AT(shared.copy_out), false},
     {"cuMemcpyDtoDAsync_v2", AT(shared.copy), false},

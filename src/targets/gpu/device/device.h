@@ -117,6 +117,8 @@ struct gpu_api {
     enum mgx_status (*alloc_host)(struct gpu_device *d, size_t bytes, void **out,
                                   struct mgx_diag *diag);
     void (*free_host)(struct gpu_device *d, void *host);
+    // Is it such memory, whoever allocated it? NULL where no memory is better than other.
+    bool (*pinned)(struct gpu_device *d, const void *host);
 
     // Streams are the driver's handles. `default_stream`: NULL is one too.
     bool default_stream;
@@ -134,6 +136,8 @@ struct gpu_api {
                                     struct mgx_diag *diag);
     enum mgx_status (*event_follow)(struct gpu_device *d, void *stream, void *event,
                                     struct mgx_diag *diag);
+    // With `pinned`: what the event recorded is done.
+    enum mgx_status (*event_wait)(struct gpu_device *d, void *event, struct mgx_diag *diag);
     // Milliseconds between two recorded events; waits for the later one.
     enum mgx_status (*event_elapsed)(struct gpu_device *d, void *from, void *to, float *ms,
                                      struct mgx_diag *diag);

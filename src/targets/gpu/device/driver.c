@@ -95,6 +95,16 @@ void driver_free_host(struct gpu_device *d, void *host)
         IN_DEVICE(d, status, free_host(host));
 }
 
+bool driver_pinned(struct gpu_device *d, const void *host)
+{
+    unsigned flags = 0;
+    int status;
+    if (!driver_of(d)->calls->host_flags) // nobody can tell
+        return false;
+    IN_DEVICE(d, status, host_flags(&flags, (void *)host));
+    return status == 0;
+}
+
 enum mgx_status driver_copy_in(struct gpu_device *d, void *stream, void *to, const void *host,
                                size_t bytes, struct mgx_diag *diag)
 {
@@ -188,6 +198,13 @@ enum mgx_status driver_event_follow(struct gpu_device *d, void *stream, void *ev
 {
     int status;
     IN_DEVICE(d, status, stream_follow(stream, event, 0));
+    return said(d, "waiting for an event", status, diag);
+}
+
+enum mgx_status driver_event_wait(struct gpu_device *d, void *event, struct mgx_diag *diag)
+{
+    int status;
+    IN_DEVICE(d, status, event_wait(event));
     return said(d, "waiting for an event", status, diag);
 }
 

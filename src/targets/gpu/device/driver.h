@@ -28,6 +28,7 @@ struct driver_calls {
     int (*find_range)(void **base, size_t *bytes, const void *address);
     int (*alloc_host)(void **host, size_t bytes, unsigned flags);
     int (*free_host)(void *host);
+    int (*host_flags)(unsigned *flags, void *host); // NULL: the driver does not tell
     int (*copy_in)(void *to, const void *from, size_t bytes, void *stream);
     int (*copy_out)(void *to, const void *from, size_t bytes, void *stream);
     int (*copy)(void *to, const void *from, size_t bytes, void *stream);
@@ -80,17 +81,18 @@ enum mgx_status driver_fail(const struct driver *driver, const char *api, const 
 // The functions of gpu_api that the tables suffice for.
 #define DRIVER_API                                                                                 \
     .alloc = driver_alloc, .free = driver_free, .holds = driver_holds,                             \
-    .alloc_host = driver_alloc_host, .free_host = driver_free_host,                                \
-    .stream_create = driver_stream_create, .stream_destroy = driver_stream_destroy,                \
-    .stream_wait = driver_stream_wait, .default_stream = true, .settle = driver_settle,            \
-    .event_create = driver_event_create, .event_destroy = driver_event_destroy,                    \
-    .event_record = driver_event_record, .event_follow = driver_event_follow,                      \
-    .event_elapsed = driver_event_elapsed, .copy_in = driver_copy_in, .copy_out = driver_copy_out, \
-    .copy = driver_copy, .fill = driver_fill, .module_load = driver_module_load,                   \
-    .module_unload = driver_module_unload, .kernel_find = driver_kernel_find,                      \
-    .launch = driver_launch, .capture_begin = driver_capture_begin,                                \
-    .capture_end = driver_capture_end, .capture_update = driver_capture_update,                    \
-    .graph_launch = driver_graph_launch, .graph_destroy = driver_graph_destroy
+    .alloc_host = driver_alloc_host, .free_host = driver_free_host, .pinned = driver_pinned,       \
+    .event_wait = driver_event_wait, .stream_create = driver_stream_create,                        \
+    .stream_destroy = driver_stream_destroy, .stream_wait = driver_stream_wait,                    \
+    .default_stream = true, .settle = driver_settle, .event_create = driver_event_create,          \
+    .event_destroy = driver_event_destroy, .event_record = driver_event_record,                    \
+    .event_follow = driver_event_follow, .event_elapsed = driver_event_elapsed,                    \
+    .copy_in = driver_copy_in, .copy_out = driver_copy_out, .copy = driver_copy,                   \
+    .fill = driver_fill, .module_load = driver_module_load, .module_unload = driver_module_unload, \
+    .kernel_find = driver_kernel_find, .launch = driver_launch,                                    \
+    .capture_begin = driver_capture_begin, .capture_end = driver_capture_end,                      \
+    .capture_update = driver_capture_update, .graph_launch = driver_graph_launch,                  \
+    .graph_destroy = driver_graph_destroy
 
 enum mgx_status driver_alloc(struct gpu_device *d, size_t bytes, void **out, struct mgx_diag *diag);
 void driver_free(struct gpu_device *d, void *address);
@@ -98,6 +100,7 @@ bool driver_holds(struct gpu_device *d, const void *address);
 enum mgx_status driver_alloc_host(struct gpu_device *d, size_t bytes, void **out,
                                   struct mgx_diag *diag);
 void driver_free_host(struct gpu_device *d, void *host);
+bool driver_pinned(struct gpu_device *d, const void *host);
 enum mgx_status driver_stream_create(struct gpu_device *d, void **out, struct mgx_diag *diag);
 void driver_stream_destroy(struct gpu_device *d, void *stream);
 enum mgx_status driver_stream_wait(struct gpu_device *d, void *stream, struct mgx_diag *diag);
@@ -108,6 +111,7 @@ enum mgx_status driver_event_record(struct gpu_device *d, void *event, void *str
                                     struct mgx_diag *diag);
 enum mgx_status driver_event_follow(struct gpu_device *d, void *stream, void *event,
                                     struct mgx_diag *diag);
+enum mgx_status driver_event_wait(struct gpu_device *d, void *event, struct mgx_diag *diag);
 enum mgx_status driver_event_elapsed(struct gpu_device *d, void *from, void *to, float *ms,
                                      struct mgx_diag *diag);
 enum mgx_status driver_copy_in(struct gpu_device *d, void *stream, void *to, const void *host,

@@ -47,6 +47,7 @@ static const struct gpu_symbol symbols[] = {
     {"hipMemGetAddressRange", AT(shared.find_range), false},
     {"hipHostMalloc", AT(shared.alloc_host), false},
     {"hipHostFree", AT(shared.free_host), false},
+    {"hipHostGetFlags", AT(shared.host_flags), true},
     {"hipMemcpyHtoDAsync", AT(shared.copy_in), false},
     {"hipMemcpyDtoHAsync", AT(shared.copy_out), false},
     {"hipMemcpyDtoDAsync", AT(shared.copy), false},

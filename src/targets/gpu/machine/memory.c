@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "targets/gpu/machine/machine.h"
+#include "targets/gpu/machine/stage.h"
 
 struct mgx_queue {
     struct gpu_device *device;
@@ -19,6 +20,7 @@ struct mgx_queue {
     void *playing; // what `stream` is, while work is recorded on its own
     void *mark;    // event behind what was left on a caller's stream; NULL before the first
     bool left;     // mark is recorded, and nothing has followed it on the queue's own stream
+    struct gpu_stage stage;
 };
 
 static void *allocate(const struct mgx_memory *m, size_t bytes)
@@ -71,6 +73,7 @@ static enum mgx_status put_mark(struct mgx_queue *q, void **mark, struct mgx_dia
 
 static enum mgx_status leave(struct mgx_queue *q, struct mgx_diag *diag)
 {
+    TRY(gpu_stage_settle(&q->stage, q->device, diag));
     TRY(put_mark(q, &q->mark, diag));
     q->left = true;
     return MGX_OK;
@@ -84,6 +87,7 @@ static void queue_destroy(struct mgx_queue *q)
     const struct gpu_api *api = q->device->api;
     if (enter(q, true, NULL, &quiet) == MGX_OK)
         (void)!api->stream_wait(q->device, q->own, &quiet);
+    gpu_stage_fini(&q->stage, q->device);
     api->event_destroy(q->device, q->mark);
     api->stream_destroy(q->device, q->own);
     free(q);
@@ -119,12 +123,16 @@ static enum mgx_status settle(const struct mgx_memory *m, struct mgx_diag *diag)
 static enum mgx_status copy_in(struct mgx_queue *q, void *to, const void *from, size_t bytes,
                                struct mgx_diag *diag)
 {
+    if (gpu_stage_takes(&q->stage, q->device, from, bytes))
+        return gpu_stage_in(&q->stage, q->device, q->stream, to, from, bytes, diag);
     return q->device->api->copy_in(q->device, q->stream, to, from, bytes, diag);
 }
 
 static enum mgx_status copy_out(struct mgx_queue *q, void *to, const void *from, size_t bytes,
                                 struct mgx_diag *diag)
 {
+    if (gpu_stage_takes(&q->stage, q->device, to, bytes))
+        return gpu_stage_out(&q->stage, q->device, q->stream, to, from, bytes, diag);
     return q->device->api->copy_out(q->device, q->stream, to, from, bytes, diag);
 }
 
@@ -142,7 +150,17 @@ static enum mgx_status fill(struct mgx_queue *q, void *to, unsigned char byte, s
 
 static enum mgx_status wait(struct mgx_queue *q, struct mgx_diag *diag)
 {
-    return q->device->api->stream_wait(q->device, q->stream, diag);
+    struct mgx_diag quiet = {.status = MGX_OK};
+    const enum mgx_status status = gpu_stage_settle(&q->stage, q->device, diag);
+    // Nothing is under way afterwards, whatever went wrong.
+    const enum mgx_status waited =
+        q->device->api->stream_wait(q->device, q->stream, status == MGX_OK ? diag : &quiet);
+    return status == MGX_OK ? waited : status;
+}
+
+static void help(struct mgx_queue *q, const struct mgx_memory_help *by)
+{
+    q->stage.help = *by;
 }
 
 void *gpu_queue_stream(struct mgx_queue *q)
@@ -177,6 +195,7 @@ struct gpu_memory *gpu_memory_of(struct gpu_device *device)
                                                         .mark = put_mark,
                                                         .elapsed = elapsed,
                                                         .unmark = unmark,
+                                                        .help = help,
                                                         .settle = settle},
                                                .device = device};
             snprintf(memories[i]->name, sizeof memories[i]->name, "%s:%d", device->api->name,

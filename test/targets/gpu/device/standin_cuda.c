@@ -10,6 +10,7 @@
 #define hipMemGetAddressRange cuMemGetAddressRange_v2
 #define hipHostMalloc cuMemHostAlloc
 #define hipHostFree cuMemFreeHost
+#define hipHostGetFlags cuMemHostGetFlags
 #define hipMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
 #define hipMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
 #define hipMemcpyDtoDAsync cuMemcpyDtoDAsync_v2

@@ -390,6 +390,16 @@ API int hipMemGetAddressRange(void **base, size_t *bytes, void *address)
     return b ? OK : INVALID;
 }
 
+// Of pinned memory and the card's, which are one kind here; counts nothing.
+API int hipHostGetFlags(unsigned *flags, void *host);
+API int hipHostGetFlags(unsigned *flags, void *host)
+{
+    void *base;
+    size_t bytes;
+    *flags = 0;
+    return hipMemGetAddressRange(&base, &bytes, host);
+}
+
 USER(hipStreamSynchronize, void *stream)
 {
     MAY_FAIL();
