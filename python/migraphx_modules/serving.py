@@ -4,6 +4,7 @@
     from migraphx.serving import Model, Service
 
     model = Model("model.onnx", threads=2)
+    model = Model("model.onnx", cards=[0, 1], fp16=True)  # a program and its weights on each; a run goes to the one with least to do
     outputs = model.run({"image": images})              # dicts of arrays, in and out
     outputs, reasons = model.run_rows({"image": images})  # a row that fails fails alone
 
@@ -12,8 +13,9 @@
     async for token in service.generate("writer", [1, 2, 3], max_tokens=20): ...
     status, headers, body = await service.answer("POST", "/v2/models/resnet/infer", headers, body)
 
-A service runs a model's requests one batch at a time, on a thread of its own: what arrives meanwhile is the next batch, up to
-`most` rows. So a lone request waits for nobody, and batches grow as load does. migraphx.ray puts both into Ray. Needs numpy.
+A service runs a model's requests one batch at a time, on a thread of its own, on cards two for each, so that the copies of one are
+under way while the other computes: what arrives meanwhile is the next batch, up to `most` rows. So a lone request waits for nobody, and
+batches grow as load does. migraphx.ray puts both into Ray. Needs numpy.
 """
 import asyncio
 import collections
@@ -29,13 +31,21 @@ import numpy as np
 __all__ = ["Model", "Service", "Texts", "kept"]
 
 _COMPILE = {"threads", "exhaustive_tune", "fast_math", "isa", "tf32", "gemm_provider", "device_id", "tuning_seconds", "plan_bytes"}
-_KNOWN = _COMPILE | {"target", "fp16", "bf16", "int4_weights", "specialise", "run_memory"}
+_KNOWN = _COMPILE | {"target", "cards", "fp16", "bf16", "int4_weights", "specialise", "run_memory"}
+_AT_ONCE = 2  # runs on a card: the copies of one beside the kernels of the other
 
 
 def _check(options):
     for name in options:
         if name not in _KNOWN:
             raise TypeError(f"there is no option {name}; there are {', '.join(sorted(_KNOWN))}")
+    cards = options.get("cards")
+    if cards is None:
+        return
+    if not cards or len(set(cards)) != len(cards):
+        raise ValueError(f"cards is {cards!r}: numbers of cards, each once")
+    if "device_id" in options or options.get("target", "gpu") != "gpu":
+        raise ValueError("cards are of target gpu and take the place of device_id")
 
 
 def _read(path):
@@ -95,21 +105,46 @@ def kept(path, folder=None, **options):
 class Model:
     """A model that is compiled here, or was: a path to ONNX, .mxr, a TensorFlow graph or a SavedModel.
 
-    Options: target, threads, fp16, bf16, int4_weights, exhaustive_tune, and what else compile has. `inputs` and `outputs` say by name
-    the type and the lengths, None where they are open."""
+    Options: target, threads, cards (numbers: the model is on each of them), fp16, bf16, int4_weights, exhaustive_tune, and what else
+    compile has. `inputs` and `outputs` say by name the type and the lengths, None where they are open."""
 
     def __init__(self, path, **options):
         _check(options)
         self.path = str(path)
-        self.program = _compiled(path, options)
+        self.programs = self._on_each(path, options)
+        self.program = self.programs[0]
         if options.get("run_memory"):
-            self.program.set_run_memory(options["run_memory"])
+            for program in self.programs:
+                program.set_run_memory(options["run_memory"])
+        on_card = "cards" in options or options.get("target") == "gpu"
+        self.at_once = _AT_ONCE * len(self.programs) if on_card else 1  # runs that pay
+        self._lock, self._busy = threading.Lock(), [0] * len(self.programs)
         shapes = self.program.get_output_shapes()
         names = self.program.get_output_names() or [f"output_{i}" for i in range(len(shapes))]
         self.inputs = {name: self._kind(shape) for name, shape in self.program.get_parameter_shapes().items()}
         self.outputs = {name: self._kind(shape) for name, shape in zip(names, shapes)}
         every = [*self.inputs.values(), *self.outputs.values()]
         self.batched = bool(self.inputs) and all(lens and lens[0] is None for _, lens in every)
+
+    @staticmethod
+    def _on_each(path, options):
+        if "cards" not in options:
+            return [_compiled(path, options)]
+        each = [_compiled(path, {**options, "target": "gpu", "device_id": card}) for card in options["cards"]]
+        if len(each) > 1 and _read(path).is_compiled():
+            raise ValueError(f"{path} is compiled, and lies on the card that it is loaded for: several cards take the model")
+        return each
+
+    def _run(self, feed):
+        """By the program whose card has the fewest runs."""
+        with self._lock:
+            i = self._busy.index(min(self._busy))
+            self._busy[i] += 1
+        try:
+            return self.programs[i].run(feed)
+        finally:
+            with self._lock:
+                self._busy[i] -= 1
 
     @staticmethod
     def _kind(shape):
@@ -137,7 +172,7 @@ class Model:
     def run(self, feed):
         """Arrays by name, of one run. RuntimeError where it fails."""
         feed = self.convert(feed)
-        results = self.program.run(feed)
+        results = self._run(feed)
         return {name: np.array(r.tolist(), object) if dtype == object else r.numpy()
                 for (name, (dtype, _)), r in zip(self.outputs.items(), results)}
 
@@ -211,16 +246,17 @@ class _Batches:
     """The requests of one model. Belongs to one event loop."""
 
     def __init__(self, model, most):
-        self.model, self.most, self.waiting, self.task = model, most, collections.deque(), None
-        self.pool = concurrent.futures.ThreadPoolExecutor(1, "migraphx")
+        self.model, self.most, self.waiting, self.tasks = model, most, collections.deque(), set()
+        self.pool = concurrent.futures.ThreadPoolExecutor(model.at_once, "migraphx")
         self.runs = self.rows = 0
 
     async def infer(self, feed):
         feed = self.model.convert(feed)
         future = asyncio.get_running_loop().create_future()
         self.waiting.append((feed, future))
-        if self.task is None or self.task.done():
-            self.task = asyncio.ensure_future(self._work())
+        self.tasks = {task for task in self.tasks if not task.done()}
+        if len(self.tasks) < self.model.at_once:
+            self.tasks.add(asyncio.ensure_future(self._work()))
         return await future
 
     @staticmethod
@@ -287,6 +323,8 @@ class Texts:
     `tokenizer.json` in the folder, and the package tokenizers, make texts of prompts and answers; without them both are tokens."""
 
     def __init__(self, folder, most=16, **options):
+        if "cards" in options:
+            raise ValueError(f"{folder} is a decoder, which is on one card: target is gpu, and no cards are named")
         self.generator = migraphx.generator(folder, options.get("target", "cpu"), threads=options.get("threads", 0))
         self.most, self.streams, self.task = most, {}, None
         self.pool = concurrent.futures.ThreadPoolExecutor(1, "migraphx")

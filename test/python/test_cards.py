@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Two cards in one process, and runs in flight on one: a stand-in for HIP's runtime that has two cards and runs kernels on the processor.
+
+What comes from the host and goes back to it is large enough to go by pieces of pinned memory (src/targets/gpu/machine/stage.h).
+"""
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+FOLDER = os.environ.get("MGX_EMULATED_HIP", "")
+CHILD = os.environ.get("MGX_TWO_CARDS")
+HERE = os.path.dirname(os.path.abspath(__file__))
+if CHILD:
+    sys.path.insert(0, os.path.join(HERE, "..", "host", "triton"))
+    import models
+    import numpy as np
+    import onnx
+
+    import migraphx
+    from migraphx import serving
+
+in_child = pytest.mark.skipif(not CHILD, reason="of a process that has the stand-in")
+LARGE = 70_001  # floats
+
+
+def test_two_cards():
+    if CHILD or not os.path.exists(os.path.join(FOLDER, "libamdhip64.so.7")):
+        pytest.skip("no emulated cards")
+    pytest.importorskip("onnx")
+    environment = dict(os.environ, MGX_TWO_CARDS="1", MIGRAPHX_GPU_DEVICE="hip", LD_LIBRARY_PATH=FOLDER,
+                       MIGRAPHX_KERNEL_CACHE=os.path.join(FOLDER, "kernels"))
+    done = subprocess.run([sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", os.path.basename(__file__)],
+                          env=environment, capture_output=True, text=True, cwd=HERE)
+    assert done.returncode == 0 and "passed" in done.stdout, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    at = tmp_path_factory.mktemp("models") / "product.onnx"
+    onnx.save(models.product(), str(at))
+    return str(at)
+
+
+def doubled(card):
+    """2 x and x + 1, of many floats."""
+    program = migraphx.program()
+    main = program.get_main_module()
+    x = main.add_parameter("x", migraphx.shape(type="float_type", lens=[LARGE]))
+    one = main.add_literal(migraphx.argument(np.ones(1, np.float32)))
+    wide = main.add_instruction(migraphx.op("multibroadcast", out_lens=[LARGE]), [one])
+    main.add_return([main.add_instruction(migraphx.op("add"), [x, x]), main.add_instruction(migraphx.op("add"), [x, wide])])
+    program.compile(migraphx.get_target("gpu"), device_id=card)
+    return program
+
+
+def in_threads(count, work):
+    failed = []
+
+    def call(i):
+        try:
+            work(i)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if failed:
+        raise failed[0]
+
+
+@in_child
+def test_runs_in_flight_do_not_mix():
+    programs = [doubled(0), doubled(1)]
+
+    def work(i):
+        for k in range(2):
+            x = np.random.default_rng(10 * i + k).standard_normal(LARGE).astype(np.float32)
+            want = [x + x, x + 1]
+            got = programs[i % 2].run({"x": x})
+            x[:] = 0  # nothing reads it any more
+            for g, w in zip(got, want):
+                np.testing.assert_array_equal(np.array(g), w)
+
+    in_threads(4, work)
+
+
+@in_child
+def test_a_model_is_on_each_card(path):
+    model = serving.Model(path, cards=[0, 1])
+    assert len(model.programs) == 2 and model.at_once == 4
+    ran = [0, 0]
+    gate = threading.Barrier(2)
+
+    class Counted:
+        def __init__(self, i):
+            self.i, self.program = i, model.programs[i]
+
+        def run(self, feed):
+            ran[self.i] += 1
+            gate.wait(60)  # the other one is at its run, too
+            return self.program.run(feed)
+
+    model.programs = [Counted(0), Counted(1)]
+
+    def work(i):
+        x = np.random.default_rng(i).standard_normal((4, 8)).astype(np.float32)
+        np.testing.assert_allclose(model.run({"x": x})["y"], x @ models.WEIGHT, rtol=1e-4, atol=1e-5)
+
+    in_threads(2, work)
+    assert ran == [1, 1] and model._busy == [0, 0]
+
+
+@in_child
+def test_a_service_has_several_runs_under_way(path):
+    service = serving.Service({"product": path}, cards=[0, 1], most=4)
+
+    async def ask():
+        async def one(i):
+            x = np.random.default_rng(i).standard_normal((2, 8)).astype(np.float32)
+            got = await service.infer("product", {"x": x})
+            np.testing.assert_allclose(got["y"], x @ models.WEIGHT, rtol=1e-4, atol=1e-5)
+        await asyncio.gather(*[one(i) for i in range(40)])
+
+    asyncio.run(ask())
+    service.close()
+
+
+@in_child
+def test_cards_are_named_rightly(path):
+    with pytest.raises(ValueError, match="each once"):
+        serving.Model(path, cards=[1, 1])
+    with pytest.raises(ValueError, match="target gpu"):
+        serving.Model(path, cards=[0], target="cpu")
+    with pytest.raises(RuntimeError, match="no number 7"):
+        serving.Model(path, cards=[7])
