@@ -11,7 +11,10 @@
 #include "op/reference/draw.h"
 #include "op/rule/choice.h"
 
-enum { MGX_CHOICE_WORDS = 1 << 18 }; // that there is a kernel for
+enum {
+    MGX_CHOICE_WORDS = 1 << 18, // that there is a kernel for
+    MGX_CHOICE_INPUTS = 3,      // that a plan has for it
+};
 
 #define MGX_CHOICE_KNOBS_NAME "choice_knobs"
 #define MGX_CHOICE_SEEN_NAME "choice_seen"

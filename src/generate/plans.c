@@ -13,7 +13,7 @@
 #include "targets/sizes.h"
 #include "targets/target.h"
 
-enum { MOST = 32, CHOICE_INPUTS = 3 };
+enum { MOST = 32 };
 
 struct entry {
     struct mgx_fixed_plan base; // first
@@ -46,11 +46,11 @@ static void destroy(struct entry *e)
 static int list_choice(const struct mgx_plans *s, const struct mgx_fixed_plan *plan,
                        struct mgx_shape *shapes, struct mgx_named_lens *lens, int count)
 {
-    static const char *const names[CHOICE_INPUTS] = {MGX_CHOICE_KNOBS_NAME, MGX_CHOICE_SEEN_NAME,
-                                                     MGX_CHOICE_BIAS_NAME};
-    static const enum mgx_type types[CHOICE_INPUTS] = {MGX_DOUBLE, MGX_INT32, MGX_FLOAT};
-    const int64_t columns[CHOICE_INPUTS] = {MGX_CHOICE_KNOBS, plan->room, s->roles->words};
-    for (int i = 0; i < CHOICE_INPUTS; i++) {
+    static const char *const names[MGX_CHOICE_INPUTS] = {
+        MGX_CHOICE_KNOBS_NAME, MGX_CHOICE_SEEN_NAME, MGX_CHOICE_BIAS_NAME};
+    static const enum mgx_type types[MGX_CHOICE_INPUTS] = {MGX_DOUBLE, MGX_INT32, MGX_FLOAT};
+    const int64_t columns[MGX_CHOICE_INPUTS] = {MGX_CHOICE_KNOBS, plan->room, s->roles->words};
+    for (int i = 0; i < MGX_CHOICE_INPUTS; i++) {
         const int64_t dims[2] = {plan->rows, columns[i]};
         lens[count].name = names[i];
         shapes[count++] = mgx_shape_make(types[i], 2, dims);
@@ -87,7 +87,7 @@ static int list_lens(const struct mgx_plans *s, const struct mgx_fixed_plan *pla
 
 static enum mgx_status fix(const struct mgx_plans *s, struct entry *e, struct mgx_diag *diag)
 {
-    const int most = s->roles->carried_count + MGX_FEED_MOST + CHOICE_INPUTS;
+    const int most = s->roles->carried_count + MGX_FEED_MOST + MGX_CHOICE_INPUTS;
     struct mgx_shape *shapes = MGX_NEW_ARRAY(&e->arena, struct mgx_shape, most);
     struct mgx_named_lens *lens = MGX_NEW_ARRAY(&e->arena, struct mgx_named_lens, most);
     if (!shapes || !lens)

@@ -73,8 +73,10 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int64_t wo
         bits++;
     mgx_str_printf(out,
                    "#define WORDS %" PRId64 "\n#define SLICE %d\n#define SLICES %" PRId64
+                   "\n#define BINS %d\n#define TEXT_WORDS %" PRId64
                    "\n#define Q_SCALE 0x1p%d\n#define CUT_THREADS %u\n#define S_TYPE %s\n",
-                   words, SLICE, slices, 62 - bits, cut_threads(c), gpu_type_memory(scores->type));
+                   words, SLICE, slices, BINS, words_of_text(words, slices), 62 - bits,
+                   cut_threads(c), gpu_type_memory(scores->type));
     emit_knobs(out);
     mgx_str_put(out, "FUNCTION float load_score(const GLOBAL S_TYPE *scores, i64 at)\n{\n"
                      "    return (float)");
