@@ -288,7 +288,7 @@ def main():
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
-    sys.path[0] = os.path.join(options.build, "python")  # not this folder: its triton.py is not torch's triton
+    sys.path[0] = os.path.join(options.build, "python")
     warnings.filterwarnings("ignore")
     if options.fits:
         return print(json.dumps({"parameters": fits(*options.fits, options.most)}))

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """What Triton Inference Server costs around this engine, how long requests wait, and what a hundred thousand of them do.
 
-    triton.py load    [--model resnet50] [--rows 1] [--clients 8] [--seconds 20]
-    triton.py latency [--model resnet50] [--seconds 20]
-    triton.py many    [--requests 100000]
-    triton.py restart [--model resnet50]
+    triton_server.py load    [--model resnet50] [--rows 1] [--clients 8] [--seconds 20]
+    triton_server.py latency [--model resnet50] [--seconds 20]
+    triton_server.py many    [--requests 100000]
+    triton_server.py restart [--model resnet50]
 
 The server and its client are those of the tests (test/host/triton, `make venv`), on loopback; models are the zoo's.
 
