@@ -67,7 +67,8 @@ static void append_instead(struct mgx_module *m, const struct mgx_carried *c, st
         where, &mgx_op_dimensions_of,
         MGX_ATTRS(mgx_int("start", TOKEN_AXIS), mgx_int("end", TOKEN_AXIS + 1)), MGX_IN(past));
     struct mgx_ins *append =
-        mgx_emit_before(where, &mgx_op_cache_append, NULL, MGX_IN(concat->in[1], ends, room, past));
+        mgx_emit_before(where, &mgx_op_cache_append, MGX_ATTRS(mgx_int("masked", 1)),
+                        MGX_IN(concat->in[1], ends, room, past));
     if (!append)
         return;
     mgx_copy_origin(append, concat);
@@ -159,7 +160,7 @@ static enum mgx_status ask(bool *good, struct mgx_states *s, float *scores, int6
                            struct mgx_diag *diag)
 {
     const struct mgx_roles *r = s->source.roles;
-    TRY(mgx_card_try(s, ROWS, ROWS, scores, diag));
+    TRY(mgx_card_try(s, ROWS, ROWS + 1, scores, diag));
     TRY(mgx_card_try(s, ROWS, room, scores + r->words, diag));
     *good = are_alike(scores, scores + r->words, r->words, allowed(r->carried[0].shape.type));
     return MGX_OK;

@@ -5,15 +5,16 @@
 //     after    present {b, h, past, d}     = cache_append(new, ends, past, past)
 //
 // Attention goes on reading concat(past, new), in which the new tokens stand behind all the room
-// that past has. What lies between a text's last token and them, the mask hides:
+// that past has (a target may see that it is the same as reading present: pass/attend_in_place.c).
+// What lies between a text's last token and them, the mask hides:
 //
 //     past of room 8, 3 tokens, 2 new     p p p . . . . . n n      mask 1 1 1 0 0 0 0 0 1 1
 //
 // So a plan of fixed sizes serves every token (plans.h), and a run writes its own rows. That is
 // right for models that know where a token stands by its position and by the mask, and wrong for
 // those that count the rows of their caches: windows, distances, positions that are no input. Which
-// kind a model is, it is asked: a token behind the same few rows gives the same scores with and
-// without rows that are hidden, up to the largest room that the context asks for.
+// kind a model is, it is asked: a token behind the same few rows gives the same scores with room
+// for itself alone, and with the largest room that the context asks for.
 //
 // Holds: the program is not compiled yet. Cost of asking: two plans of one token, and two runs.
 #pragma once

@@ -9,7 +9,8 @@
 //                 max(ends - tokens, 0)   ends
 //
 // A cache with room keeps its length; one without grows by what `total`, the longest entry's tokens
-// with the new ones, asks for. Rows that find no place are left out.
+// with the new ones, asks for. Rows that find no place are left out. `masked` is a promise: whoever
+// else reads past, joined with now, does not look at its rows that are no entry's.
 #include <assert.h>
 #include <string.h>
 
@@ -18,6 +19,12 @@
 #include "op/rule/cache.h"
 
 enum { NOW, ENDS, TOTAL, PAST };
+
+struct cache_append {
+    bool masked;
+};
+
+static const struct mgx_field fields[] = {MGX_FLAG(struct cache_append, masked), {0}};
 
 static enum mgx_status require_operands(struct mgx_shape_call *c)
 {
@@ -127,6 +134,8 @@ static uint32_t sized_by(const struct mgx_ins *ins)
 const struct mgx_op mgx_op_cache_append = {
     .name = "cache_append",
     .meaning = "y = past with now's rows behind each entry's own, up to `ends`",
+    .fields = fields,
+    .attr_size = sizeof(struct cache_append),
     .in_min = 3,
     .in_max = 4,
     .shape = shape,
