@@ -11,8 +11,8 @@
 //     column j of entry e    j < ends[e] - tokens:  j       else: room + j - (ends[e] - tokens)
 //
 // Holds: rows of the past that nobody has are masked, as the cache_append says. A token sees none
-// behind itself: what it left in its cache for the next run could not be the same for texts given in
-// pieces otherwise. Runs only where it is named, for a target whose kernels take the attention.
+// behind itself: what it left in its cache could not be the same for texts given in pieces
+// otherwise. Runs only where it is named, for a target whose kernels take the attention.
 #include <string.h>
 
 #include "base/size.h"
@@ -42,8 +42,7 @@ static void narrow(struct mgx_ins *value, const int64_t *lens, int64_t *out)
     for (const struct mgx_ins *i = value; i != core && count < MGX_COUNT(step); i = i->in[0])
         step[count++] = i;
     memcpy(out, lens, 4 * sizeof *lens);
-    bool known = mgx_view_start(&v, &core->shape) &&
-                 (count == 0 || step[count - 1]->in[0] == core);
+    bool known = mgx_view_start(&v, &core->shape) && (count == 0 || step[count - 1]->in[0] == core);
     for (int i = count - 1; i >= 0 && known; i--)
         known = mgx_view_apply(&v, step[i]);
     known = known && mgx_view_reshape(&v, lens, 4);
@@ -127,14 +126,14 @@ static struct mgx_ins *emit_columns(struct mgx_ins *at, const struct mgx_held *h
         list[i] = i;
     if (!list || h->room > INT32_MAX)
         return NULL;
-    struct mgx_ins *row = mgx_emit_multibroadcast(
-        at, mgx_literal_ints(at->owner, list, (int)h->room), lens, 2);
+    struct mgx_ins *row =
+        mgx_emit_multibroadcast(at, mgx_literal_ints(at->owner, list, (int)h->room), lens, 2);
     struct mgx_ins *before = mgx_emit_convert(at, h->append[0]->in[ENDS], MGX_INT64);
     before = emit_with(at, &mgx_op_sub, before, (double)h->tokens);
     before = mgx_emit_reshape(at, before, (int64_t[]){h->batch, 1}, 2);
     before = mgx_emit_multibroadcast(at, before, lens, 2);
-    struct mgx_ins *moved = emit_with(at, &mgx_op_add, mgx_emit_binary(at, &mgx_op_sub, row, before),
-                                      (double)h->room);
+    struct mgx_ins *moved =
+        emit_with(at, &mgx_op_add, mgx_emit_binary(at, &mgx_op_sub, row, before), (double)h->room);
     moved = emit_with(at, &mgx_op_min, moved, (double)(h->room + h->tokens - 1));
     struct mgx_ins *old =
         mgx_emit_convert(at, mgx_emit_binary(at, &mgx_op_less, row, before), MGX_BOOL);
@@ -148,9 +147,8 @@ static struct mgx_ins *emit_in_order(struct mgx_ins *at, const struct mgx_held *
     if (!bias || !columns)
         return NULL;
     if (h->batch == 1)
-        return mgx_emit_before(
-            at, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", COLUMNS)),
-            MGX_IN(bias, mgx_emit_reshape(at, columns, &h->room, 1)));
+        return mgx_emit_before(at, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", COLUMNS)),
+                               MGX_IN(bias, mgx_emit_reshape(at, columns, &h->room, 1)));
     const int64_t *l = bias->shape.lens, whole[4] = {h->batch, l[1], l[2], l[3]};
     bias = mgx_emit_multibroadcast(at, bias, whole, 4);
     bias = mgx_emit_transpose(at, bias, (const int[]){0, COLUMNS, 1, 2}, 4);
@@ -190,14 +188,6 @@ static struct mgx_ins *emit_attention(const struct mgx_held *h, struct mgx_ins *
                            (struct mgx_ins_list){in, 4 + biased});
 }
 
-static bool is_taken(const struct mgx_pass_call *c, struct mgx_ins *attention)
-{
-    struct mgx_region region = {.count = 0};
-    mgx_region_add(&region, attention);
-    const struct mgx_pass_options *o = c->options;
-    return !o->target.supports || o->target.supports(o->target.user, "cache", &region);
-}
-
 static enum mgx_status attend(struct mgx_pass_call *c, const struct mgx_held *h)
 {
     struct mgx_ins *at = h->weigh, *append[2];
@@ -205,11 +195,8 @@ static enum mgx_status attend(struct mgx_pass_call *c, const struct mgx_held *h)
         append[i] = emit_append(at, h->append[i]);
     struct mgx_ins *y = emit_attention(h, append);
     TRY(mgx_program_status(c->program, c->diag));
-    if (!y || !is_taken(c, y)) {
-        if (y)
-            mgx_erase_dead(y);
+    if (!mgx_region_keeps(c, y, "cache"))
         return MGX_OK;
-    }
     y = mgx_emit_reshape(at, y, at->shape.lens, at->shape.rank);
     y = mgx_emit_convert(at, y, at->shape.type);
     if (y) {

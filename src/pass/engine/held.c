@@ -2,8 +2,6 @@
 // Reads attention to a held cache backwards, from the second product.
 #include "pass/engine/held.h"
 
-#include <string.h>
-
 #include "base/size.h"
 #include "op/op.h"
 #include "pass/engine/constant.h"
@@ -56,8 +54,7 @@ static struct mgx_ins *past_hidden(struct mgx_ins *ins, struct mgx_held_term *te
     const int low = is_low(ins->in[1]) ? 1 : is_low(ins->in[2]) ? 2 : 0;
     if (!low)
         return NULL;
-    *term =
-        (struct mgx_held_term){.value = ins->in[0], .low = ins->in[low], .hides = low == 1};
+    *term = (struct mgx_held_term){.value = ins->in[0], .low = ins->in[low], .hides = low == 1};
     return ins->in[3 - low];
 }
 
@@ -138,16 +135,6 @@ static struct mgx_ins *start_of(struct mgx_ins *ins, struct chain *c)
     return NULL;
 }
 
-static bool same_view(const struct mgx_view *x, const struct mgx_view *y)
-{
-    const int count = x->begin[x->rank];
-    if (x->rank != y->rank || count != y->begin[y->rank])
-        return false;
-    return !memcmp(x->lens, y->lens, (size_t)x->rank * sizeof *x->lens) &&
-           !memcmp(x->begin, y->begin, (size_t)x->rank * sizeof *x->begin) &&
-           !memcmp(x->factor, y->factor, (size_t)count * sizeof *x->factor);
-}
-
 // Heads of {batch, shared, tokens, size}, each so many times in a row, with batch and heads in one.
 static bool start_repeated(struct mgx_view *v, const struct mgx_shape *cache, int64_t times)
 {
@@ -159,8 +146,8 @@ static bool start_repeated(struct mgx_view *v, const struct mgx_shape *cache, in
 }
 
 // Is the operand the cache's heads, each `times` times, and turned about where it is keys?
-static bool shows(const struct mgx_ins *operand, const struct mgx_ins *cache,
-                  const struct chain *c, int64_t times, bool turned)
+static bool shows(const struct mgx_ins *operand, const struct mgx_ins *cache, const struct chain *c,
+                  int64_t times, bool turned)
 {
     struct mgx_view want, got;
     if (!start_repeated(&want, &cache->shape, times) || !mgx_view_start(&got, &cache->shape) ||
@@ -170,7 +157,7 @@ static bool shows(const struct mgx_ins *operand, const struct mgx_ins *cache,
     for (int i = c->count - 1; i >= 0; i--)
         if (!mgx_view_apply(&got, c->step[i]))
             return false;
-    return same_view(&want, &got);
+    return mgx_view_equal(&want, &got);
 }
 
 // The cache_append whose rows the concat joins as well; NULL.
@@ -180,8 +167,8 @@ static struct mgx_ins *append_beside(const struct mgx_ins *concat)
     for (struct mgx_use *use = past->uses; use; use = use->next) {
         struct mgx_ins *a = use->user;
         if (a->op == &mgx_op_cache_append && a->in_count > PAST && a->in[PAST] == past &&
-            a->in[NOW] == concat->in[1] && a->owner == concat->owner &&
-            mgx_ins_int(a, "masked") && mgx_shape_equal(&a->shape, &past->shape))
+            a->in[NOW] == concat->in[1] && a->owner == concat->owner && mgx_ins_int(a, "masked") &&
+            mgx_shape_equal(&a->shape, &past->shape))
             return a;
     }
     return NULL;
@@ -216,6 +203,18 @@ static bool read_cache(struct mgx_held *h, struct mgx_ins *operand, int i)
 
 // --- all of it ---
 
+// Queries that were multiplied by a number are taken as they were.
+static struct mgx_ins *unscaled(struct mgx_ins *q, double *scale)
+{
+    double value;
+    for (int i = 0; i < 2 && q->op == &mgx_op_mul; i++)
+        if (mgx_splat_value(q->in[i], &value)) {
+            *scale *= value;
+            return q->in[1 - i];
+        }
+    return q;
+}
+
 // How many rows of queries there are, as far as one cache says how many texts and tokens.
 static bool read_lengths(struct mgx_held *h, const struct mgx_ins *scores)
 {
@@ -227,8 +226,7 @@ static bool read_lengths(struct mgx_held *h, const struct mgx_ins *scores)
     h->batch = joined->shape.lens[0];
     h->tokens = joined->in[1]->shape.lens[2];
     h->room = joined->in[0]->shape.lens[2];
-    const int64_t rows = mgx_shape_elements(s) / s->lens[s->rank - 1],
-                  each = h->batch * h->tokens;
+    const int64_t rows = mgx_shape_elements(s) / s->lens[s->rank - 1], each = h->batch * h->tokens;
     h->heads = each > 0 ? rows / each : 0;
     return h->heads > 0 && rows % each == 0 && h->room >= h->tokens &&
            s->lens[s->rank - 1] == h->room + h->tokens;
@@ -249,7 +247,7 @@ bool mgx_held_find(struct mgx_ins *weigh, struct mgx_held *out)
     if (!scores || !mgx_shape_same_lens(&scores->shape, &softmax->shape) ||
         !read_lengths(out, scores))
         return false;
-    out->q = scores->in[0];
+    out->q = unscaled(scores->in[0], &out->scale);
     return read_cache(out, scores->in[1], 0) && read_cache(out, weigh->in[1], 1) &&
            out->append[0]->in[ENDS] == out->append[1]->in[ENDS] &&
            out->append[1]->in[PAST]->shape.lens[2] == out->room;

@@ -7,10 +7,22 @@
 #include "op/op.h"
 #include "pass/engine/body.h"
 #include "pass/engine/name.h"
+#include "pass/engine/walk.h"
 
 bool mgx_is_elementwise(const struct mgx_ins *ins)
 {
     return ins->op == &mgx_op_pointwise || (ins->op->flags & MGX_OP_POINTWISE);
+}
+
+bool mgx_region_keeps(const struct mgx_pass_call *c, struct mgx_ins *ins, const char *tag)
+{
+    const struct mgx_pass_target *t = &c->options->target;
+    const struct mgx_region one = {.ins = {ins}, .count = 1};
+    if (ins && t->supports && !t->supports(t->user, tag, &one)) {
+        mgx_erase_dead(ins);
+        return false;
+    }
+    return ins;
 }
 
 bool mgx_region_add(struct mgx_region *r, struct mgx_ins *ins)

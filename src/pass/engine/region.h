@@ -15,6 +15,10 @@ struct mgx_region {
 // A scalar operator, or a fused body of them.
 bool mgx_is_elementwise(const struct mgx_ins *ins);
 
+// What a target says of one instruction that a pass has made; if it does not take it, that goes
+// again. A target that says nothing takes all, and NULL is not taken.
+bool mgx_region_keeps(const struct mgx_pass_call *c, struct mgx_ins *ins, const char *tag);
+
 // Adds an instruction to the region, once. False when it is full.
 bool mgx_region_add(struct mgx_region *r, struct mgx_ins *ins);
 // Nobody outside reads anything of the region but its last instruction, and the inputs are few

@@ -136,6 +136,15 @@ bool mgx_view_broadcast(struct mgx_view *v, const int64_t *lens, int rank, int f
 
 // --- instructions ---
 
+bool mgx_view_equal(const struct mgx_view *x, const struct mgx_view *y)
+{
+    const int count = x->begin[x->rank];
+    return x->rank == y->rank && count == y->begin[y->rank] &&
+           !memcmp(x->lens, y->lens, (size_t)x->rank * sizeof *x->lens) &&
+           !memcmp(x->begin, y->begin, (size_t)x->rank * sizeof *x->begin) &&
+           !memcmp(x->factor, y->factor, (size_t)count * sizeof *x->factor);
+}
+
 bool mgx_is_reshaper(const struct mgx_ins *ins)
 {
     static const struct mgx_op *const list[] = {

@@ -46,6 +46,9 @@ bool mgx_view_apply(struct mgx_view *v, const struct mgx_ins *ins);
 // The step that takes the lengths of `ins` back to those of its input; not for broadcasts.
 bool mgx_view_apply_inverse(struct mgx_view *v, const struct mgx_ins *ins);
 
+// Are they the same values of one source in the same places?
+bool mgx_view_equal(const struct mgx_view *x, const struct mgx_view *y);
+
 // The shortest chain: which steps it has.
 struct mgx_view_plan {
     bool split;      // reshape of the source into its factors
