@@ -15,6 +15,7 @@
 // --- the rewrite ---
 
 enum { TOKEN_AXIS = 2 }; // of a cache {batch, heads, tokens, size}
+enum { ROWS = 5 };       // of a cache without room, with which the question is asked
 
 static const struct mgx_ins *strip(const struct mgx_ins *ins)
 {
@@ -67,7 +68,7 @@ static void append_instead(struct mgx_module *m, const struct mgx_carried *c, st
         where, &mgx_op_dimensions_of,
         MGX_ATTRS(mgx_int("start", TOKEN_AXIS), mgx_int("end", TOKEN_AXIS + 1)), MGX_IN(past));
     struct mgx_ins *append =
-        mgx_emit_before(where, &mgx_op_cache_append, MGX_ATTRS(mgx_int("masked", 1)),
+        mgx_emit_before(where, &mgx_op_cache_append, MGX_ATTRS(mgx_int("masked", ROWS + 1)),
                         MGX_IN(concat->in[1], ends, room, past));
     if (!append)
         return;
@@ -100,7 +101,7 @@ void mgx_hold_roles(struct mgx_roles *roles, int64_t context)
 
 // --- the question ---
 
-enum { ROWS = 5, MOST_BYTES = 1 << 30 }; // rows that both runs see; bytes of caches, at most
+enum { MOST_BYTES = 1 << 30 }; // of caches
 
 static size_t bytes_of(const struct mgx_roles *r, int64_t room)
 {
@@ -160,7 +161,7 @@ static enum mgx_status ask(bool *good, struct mgx_states *s, float *scores, int6
                            struct mgx_diag *diag)
 {
     const struct mgx_roles *r = s->source.roles;
-    TRY(mgx_card_try(s, ROWS, ROWS + 1, scores, diag));
+    TRY(mgx_card_try(s, ROWS, ROWS, scores, diag));
     TRY(mgx_card_try(s, ROWS, room, scores + r->words, diag));
     *good = are_alike(scores, scores + r->words, r->words, allowed(r->carried[0].shape.type));
     return MGX_OK;

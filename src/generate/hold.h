@@ -13,8 +13,9 @@
 // So a plan of fixed sizes serves every token (plans.h), and a run writes its own rows. That is
 // right for models that know where a token stands by its position and by the mask, and wrong for
 // those that count the rows of their caches: windows, distances, positions that are no input. Which
-// kind a model is, it is asked: a token behind the same few rows gives the same scores with room
-// for itself alone, and with the largest room that the context asks for.
+// kind a model is, it is asked: a token behind the same few rows gives the same scores with and
+// without rows that are hidden, up to the largest room that the context asks for. Without them
+// attention is computed as the model has it.
 //
 // Holds: the program is not compiled yet. Cost of asking: two plans of one token, and two runs.
 #pragma once

@@ -9,8 +9,9 @@
 //                 max(ends - tokens, 0)   ends
 //
 // A cache with room keeps its length; one without grows by what `total`, the longest entry's tokens
-// with the new ones, asks for. Rows that find no place are left out. `masked` is a promise: whoever
-// else reads past, joined with now, does not look at its rows that are no entry's.
+// with the new ones, asks for. Rows that find no place are left out. `masked` is a promise, of pasts of
+// so many rows or more (0: of none): new rows find their places, and whoever else reads past, joined
+// with now, does not look at its rows that are no entry's.
 #include <assert.h>
 #include <string.h>
 
@@ -21,10 +22,10 @@
 enum { NOW, ENDS, TOTAL, PAST };
 
 struct cache_append {
-    bool masked;
+    int64_t masked;
 };
 
-static const struct mgx_field fields[] = {MGX_FLAG(struct cache_append, masked), {0}};
+static const struct mgx_field fields[] = {MGX_INT(struct cache_append, masked), {0}};
 
 static enum mgx_status require_operands(struct mgx_shape_call *c)
 {

@@ -23,9 +23,9 @@ enum { TEXT, HEAD, TOKEN, SIZE }; // axes of what is turned
 enum { DEEP = 8 };
 
 struct rotation {
-    struct mgx_ins *sum;    // what the operator replaces; or `whole`, where the rest is joined to it
-    struct mgx_ins *whole;  // NULL: nothing is
-    struct mgx_ins *from;   // of which the rows are a part
+    struct mgx_ins *sum;   // what the operator replaces; or `whole`, where the rest is joined to it
+    struct mgx_ins *whole; // NULL: nothing is
+    struct mgx_ins *from;  // of which the rows are a part
     int64_t start[4], end[4], half;
     struct mgx_ins *cosines, *sines;
     struct mgx_view rows; // of the tables, for the lengths of the sum
@@ -59,8 +59,8 @@ static struct mgx_ins *part_of(struct mgx_ins *ins, int64_t *start, int64_t *end
 static bool follows(const int64_t *start, const int64_t *end, const int64_t *next_start,
                     const int64_t *next_end)
 {
-    return !memcmp(start, next_start, 3 * sizeof *start) && !memcmp(end, next_end, 3 * sizeof *end) &&
-           next_start[SIZE] == end[SIZE];
+    return !memcmp(start, next_start, 3 * sizeof *start) &&
+           !memcmp(end, next_end, 3 * sizeof *end) && next_start[SIZE] == end[SIZE];
 }
 
 // concat(-second, first): the parts that make x.
@@ -180,7 +180,8 @@ static int64_t row_of(const struct mgx_shape *table, int axis, int64_t offset)
 
 static int64_t row_at(const struct rotation *r, int64_t text, int64_t token)
 {
-    const int64_t offset = offset_along(&r->rows, TEXT, text) + offset_along(&r->rows, TOKEN, token);
+    const int64_t offset =
+        offset_along(&r->rows, TEXT, text) + offset_along(&r->rows, TOKEN, token);
     return row_of(&r->sines->shape, doubled_axis(r->sines), offset);
 }
 
@@ -235,8 +236,7 @@ static bool read_sum(struct mgx_ins *sum, int side, struct rotation *r)
             !(r->sines = read_table(table, NULL, &r->rows)))
             continue;
         return read_straight(sum->in[side], r, &view) && mgx_view_equal(&view, &r->rows) &&
-               mgx_shape_same_lens(&r->cosines->shape, &r->sines->shape) &&
-               has_rows(r);
+               mgx_shape_same_lens(&r->cosines->shape, &r->sines->shape) && has_rows(r);
     }
     return false;
 }

@@ -160,6 +160,11 @@ static bool shows(const struct mgx_ins *operand, const struct mgx_ins *cache, co
     return mgx_view_equal(&want, &got);
 }
 
+static bool is_promised(int64_t masked, const struct mgx_ins *past)
+{
+    return masked > 0 && past->shape.lens[2] >= masked;
+}
+
 // The cache_append whose rows the concat joins as well; NULL.
 static struct mgx_ins *append_beside(const struct mgx_ins *concat)
 {
@@ -167,8 +172,8 @@ static struct mgx_ins *append_beside(const struct mgx_ins *concat)
     for (struct mgx_use *use = past->uses; use; use = use->next) {
         struct mgx_ins *a = use->user;
         if (a->op == &mgx_op_cache_append && a->in_count > PAST && a->in[PAST] == past &&
-            a->in[NOW] == concat->in[1] && a->owner == concat->owner && mgx_ins_int(a, "masked") &&
-            mgx_shape_equal(&a->shape, &past->shape))
+            a->in[NOW] == concat->in[1] && a->owner == concat->owner &&
+            is_promised(mgx_ins_int(a, "masked"), past) && mgx_shape_equal(&a->shape, &past->shape))
             return a;
     }
     return NULL;
