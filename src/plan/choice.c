@@ -29,7 +29,7 @@ struct key {
     uint64_t hash, *word;
     int count;
     unsigned valued;
-    uint64_t few[MGX_PLAN_CHOICE_INPUTS * WORDS]; // words of so many inputs
+    uint64_t few[(MGX_PLAN_CHOICE_INPUTS + 1) * WORDS]; // words of so many inputs, and a result
 };
 
 // A literal never changes and lives as long as the plan, so its address stands for its value.
@@ -53,17 +53,23 @@ uint64_t mgx_plan_choice_site(const struct mgx_op *op, const void *attr,
     return mgx_attr_hash(op, attr, mgx_hash_bytes(head, sizeof head, 0));
 }
 
+static uint64_t *add_shape(uint64_t *w, const struct mgx_shape *s)
+{
+    *w++ = (uint64_t)s->type << 32 | (unsigned)s->rank;
+    for (int i = 0; i < s->rank; i++) {
+        *w++ = (uint64_t)s->lens[i];
+        *w++ = (uint64_t)s->strides[i];
+    }
+    return w;
+}
+
 // Behind w, at most WORDS; where they end.
 static uint64_t *add_input(uint64_t *w, const struct mgx_tensor *t, const void *constant,
                            bool by_value)
 {
     const struct mgx_shape *s = &t->shape;
-    *w++ = (uint64_t)s->type << 32 | (unsigned)s->rank;
+    w = add_shape(w, s);
     *w++ = (uintptr_t)constant;
-    for (int i = 0; i < s->rank; i++) {
-        *w++ = (uint64_t)s->lens[i];
-        *w++ = (uint64_t)s->strides[i];
-    }
     if (!by_value || !is_small(t))
         return w;
     const size_t bytes = mgx_shape_bytes(s), words = (bytes + sizeof *w - 1) / sizeof *w;
@@ -73,15 +79,17 @@ static uint64_t *add_input(uint64_t *w, const struct mgx_tensor *t, const void *
     return w + words;
 }
 
-// Inputs are looked for among the literals where their bits are set. False when out of memory.
+// Inputs are looked for among the literals where their bits are set. `out`: of a result whose
+// lengths follow from values that are not in the key, or NULL. False when out of memory.
 static bool find_key(const struct mgx_plan_late *late, uint64_t site,
                      const struct mgx_compute_call *c, unsigned valued, unsigned literals,
-                     struct key *key)
+                     const struct mgx_shape *out, struct key *key)
 {
     key->valued = valued;
-    key->word = c->in_count <= MGX_PLAN_CHOICE_INPUTS
-                    ? key->few
-                    : mgx_arena_array(c->scratch, (size_t)c->in_count * WORDS, sizeof *key->word);
+    key->word =
+        c->in_count <= MGX_PLAN_CHOICE_INPUTS
+            ? key->few
+            : mgx_arena_array(c->scratch, (size_t)(c->in_count + 1) * WORDS, sizeof *key->word);
     if (!key->word)
         return false;
     uint64_t *w = key->word;
@@ -90,6 +98,8 @@ static bool find_key(const struct mgx_plan_late *late, uint64_t site,
         const bool by_value = i >= 32 ? valued == ALL : valued >> i & 1;
         w = add_input(w, c->in[i], may_be ? constant_of(late, c->in[i]) : NULL, by_value);
     }
+    if (out)
+        w = add_shape(w, out);
     key->count = (int)(w - key->word);
     key->hash = mgx_hash_bytes(key->word, (size_t)key->count * sizeof *w, site + valued);
     return true;
@@ -522,7 +532,9 @@ enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
 {
     struct key key;
     const uint64_t site = mgx_plan_choice_site(c->op, c->attr, c->mod, c->mod_count);
-    if (!find_key(late, site, c, by_value ? ALL : 0, ~0u, &key))
+    // A reshape to given lengths may have the operands of another one in all but these.
+    const bool sized = c->op->sized_by && c->in_count > 1 && mgx_shape_is_static(c->out_shape);
+    if (!find_key(late, site, c, by_value ? ALL : 0, ~0u, sized ? c->out_shape : NULL, &key))
         return mgx_fail_memory(diag);
     pthread_mutex_lock(&late->lock);
     mgx_cancel_pause(); // what is made here serves later runs too, and is made under a lock
@@ -547,7 +559,7 @@ struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late,
                                              const struct mgx_compute_call *c, unsigned literals)
 {
     struct key key;
-    if (!has_values(site, c) || !find_key(late, site->hash, c, site->valued, literals, &key))
+    if (!has_values(site, c) || !find_key(late, site->hash, c, site->valued, literals, NULL, &key))
         return NULL;
     pthread_mutex_lock(&late->lock);
     struct mgx_plan_choice *k = look_up(late, &key, c);
@@ -580,7 +592,7 @@ void mgx_plan_choice_note(struct mgx_plan_late *late, const struct mgx_plan_site
                           const struct mgx_compute_call *c, bool is_view)
 {
     struct key key;
-    if (!has_values(site, c) || !find_key(late, site->hash, c, site->valued, ~0u, &key))
+    if (!has_values(site, c) || !find_key(late, site->hash, c, site->valued, ~0u, NULL, &key))
         return;
     pthread_mutex_lock(&late->lock);
     struct mgx_diag quiet = {.status = MGX_OK};

@@ -413,3 +413,21 @@ def test_a_plan_reads_a_state_that_it_does_not_know_to_grow():
             y = np.concatenate([a, x], 2)
             same([p.run({"x": x, "a": ours[0], "b": ours[1]})[0]], [y.sum(2, keepdims=True) + y])
     assert counts(p)["plans"] == 6
+
+
+def test_two_reshapes_of_one_layout():
+    """Values alone tell them apart: what was chosen for the first is not taken for the second."""
+    n, names = helper.make_node, ("a", "b", "c")
+    nodes = [n("Shape", ["a"], ["lens"]), n("ReduceProd", ["lens"], ["all"], keepdims=1), n("Div", ["all", "all"], ["one"]),
+             n("Concat", ["all", "one", "one"], ["to_a"], axis=0), n("Concat", ["one", "all", "one"], ["to_b"], axis=0),
+             n("Concat", ["one", "one", "all"], ["to_c"], axis=0)]
+    for name in names:
+        nodes += [n("Transpose", [name], ["t" + name], perm=[1, 0]), n("Reshape", ["t" + name, "to_" + name], ["y" + name])]
+    program = migraphx.parse_onnx(model(nodes, [(name, FLOAT, ["m", "n"]) for name in names],
+                                        [("y" + name, FLOAT, [None, None, None]) for name in names], []), dynamic_dims=True)
+    program.compile(migraphx.get_target("cpu"))
+    for m, k in ((30, 50), (40, 40), (50, 30), (30, 50)):
+        x = np.arange(m * k, dtype=np.float32).reshape(m, k)
+        want = x.T.reshape(-1)
+        for i, y in enumerate(program.run({name: x for name in names})):
+            np.testing.assert_array_equal(np.array(y), want.reshape([m * k if i == d else 1 for d in range(3)]))
