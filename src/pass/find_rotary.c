@@ -4,8 +4,8 @@
 //     x cos + concat(-x[h:], x[:h]) sin    =>  rotary_embedding(x, cos[:h], sin[:h], rows)
 //
 // cos and sin have 2 h numbers for every token, whose first half comes twice, and are repeated over
-// heads; `rows` says which token of the tables a row is, and is known. Where the rest of a head is joined
-// to it unchanged, as models do that turn a part of it, the operator takes the head whole.
+// heads; `rows` says which token of the tables a row is, and is known. Where the rest of a head is
+// joined to it unchanged, as models do that turn a part of it, the operator takes the head whole.
 //
 // Holds: views in between are read with their algebra (engine/view.h). Runs only where it is named,
 // for a target that says it has a kernel (tag "cache").
