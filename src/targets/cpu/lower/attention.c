@@ -350,7 +350,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         take_scratch(c, g, desc.threads);
     c->flops =
         2.0 * (double)mgx_shape_elements(&p.scores->shape) * (double)(desc.depth + desc.columns);
-    const bool narrow = desc.type == MGX_KERNEL_BF16;
+    const bool narrow = !mgx_kernel_is_plain(desc.type);
     c->detail = g->body  ? narrow ? "bf16, block program" : "block program"
                 : narrow ? "bf16, scale and mask"
                          : "scale and mask";

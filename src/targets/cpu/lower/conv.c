@@ -333,7 +333,7 @@ static void contestant_run(void *user)
                                        .packed = room->w,
                                        .bias = t->v->epilogue.bias >= 0 ? room->bias : NULL,
                                        .scale =
-                                           t->desc.y_type == MGX_KERNEL_S32 ? NULL : room->scale,
+                                           mgx_kernel_is_sums(t->desc.y_type) ? NULL : room->scale,
                                        .x_scale = t->desc.x_scaled ? room->x : NULL,
                                        .residual = room->residual,
                                        .y = room->y,
@@ -359,11 +359,9 @@ static void describe_problem(void *user, struct mgx_str *out)
 {
     const struct mgx_conv_desc *d = &((const struct contest *)user)->desc;
     mgx_str_printf(out, "conv%s %s n%lld g%lld c%lld>%lld%s", d->transposed ? "_backwards" : "",
-                   d->type == MGX_KERNEL_S8     ? "s8"
-                   : d->type == MGX_KERNEL_BF16 ? "bf16"
-                                                : "f32",
-                   (long long)d->batch, (long long)d->groups, (long long)d->in_channels,
-                   (long long)d->out_channels, d->x_channel == 1 ? "" : " planar");
+                   mgx_kernel_type_name(d->type), (long long)d->batch, (long long)d->groups,
+                   (long long)d->in_channels, (long long)d->out_channels,
+                   d->x_channel == 1 ? "" : " planar");
     put_sizes(out, "i", d->in);
     put_sizes(out, "o", d->out);
     put_sizes(out, "k", d->kernel);

@@ -126,7 +126,7 @@ static void fill(const struct mgx_plan_fill *f, int part, int parts)
             continue;
         }
         struct mgx_narrow_source own = g->blocks;
-        const size_t size = own.scale_type == MGX_KERNEL_F32 ? 4 : 2;
+        const size_t size = (size_t)mgx_kernel_size(own.scale_type);
         own.values += (size_t)e * g->source_matrix;
         own.scale = (const char *)own.scale + (size_t)(e * values) * size;
         own.zero = own.zero ? (const char *)own.zero + e * values : NULL;

@@ -200,7 +200,7 @@ static int other_panels(const struct mgx_gemm_desc *d)
 static bool uses_tiles(const struct mgx_gemm_desc *d)
 {
     struct mgx_gemm_plan plan;
-    return mgx_gemm_plan_init(&plan, d, NULL) == MGX_OK && plan.kernel->release;
+    return mgx_gemm_plan_init(&plan, d, NULL) == MGX_OK && mgx_gemm_has_tiles(plan.kernel);
 }
 
 // Divides a planned product otherwise than its cost model did.
@@ -265,7 +265,7 @@ static void contestant_run(void *user)
                                        .b = room->w,
                                        .bias = t->g->epilogue.bias >= 0 ? room->bias : NULL,
                                        .scale =
-                                           t->desc.c_type == MGX_KERNEL_S32 ? NULL : room->scale,
+                                           mgx_kernel_is_sums(t->desc.c_type) ? NULL : room->scale,
                                        .residual = room->residual,
                                        .c = room->y,
                                        .workspace = room->workspace};
@@ -287,11 +287,8 @@ static const char *packed_name(const struct mgx_gemm_desc *d)
 static void describe_problem(void *user, struct mgx_str *out)
 {
     const struct mgx_gemm_desc *d = &((const struct contest *)user)->desc;
-    const char *type = d->type == MGX_KERNEL_S8     ? "s8"
-                       : d->type == MGX_KERNEL_BF16 ? "bf16"
-                                                    : "f32";
-    mgx_str_printf(out, "gemm %s m%lld n%lld k%lld", type, (long long)d->m, (long long)d->n,
-                   (long long)d->k);
+    mgx_str_printf(out, "gemm %s m%lld n%lld k%lld", mgx_kernel_type_name(d->type), (long long)d->m,
+                   (long long)d->n, (long long)d->k);
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
         if (d->batch[i] > 1)
             mgx_str_printf(out, " b%lld%s", (long long)d->batch[i], d->b_batch[i] ? "" : "=");
@@ -411,7 +408,7 @@ static bool find_blocks(const struct mgx_plan_offer *c, struct gemm *g,
     const int64_t block = in[0]->shape.lens[2] * 8 / bits;
     const enum mgx_kernel_type scale = scale_type(in[1]->shape.type);
     if (weights->shape.lens[0] != d->n || weights->shape.lens[1] != d->k || d->b_row != 1 ||
-        d->b_col != d->k || scale == MGX_KERNEL_S32 || in[0]->shape.lens[2] % 4 ||
+        d->b_col != d->k || !mgx_kernel_is_float(scale) || in[0]->shape.lens[2] % 4 ||
         (in[2] && !zeros_fit(in[2], bits)))
         return false;
     note_blocks(g, in, scale);
@@ -437,7 +434,7 @@ static void find_narrow(const struct mgx_plan_offer *c, struct gemm *g, struct m
             return;
     if (weights && weights->op == &mgx_op_dequantize_blocks)
         find_blocks(c, g, weights, d);
-    else if (weights && d->type == MGX_KERNEL_F32)
+    else if (weights && mgx_kernel_is_plain(d->type))
         d->narrow = (struct mgx_narrow){.kind = narrow_kind(weights), .depth = d->k};
 }
 
@@ -568,7 +565,8 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     cpu_epilogue_start(&g->epilogue, args, &epilogue);
     struct cpu_integer_run integer = {.bias = epilogue.bias};
     if (g->epilogue.integer)
-        cpu_integer_start(&g->integer, &epilogue, g->plan.desc.c_type == MGX_KERNEL_S32, &integer);
+        cpu_integer_start(&g->integer, &epilogue, mgx_kernel_is_sums(g->plan.desc.c_type),
+                          &integer);
     const struct mgx_gemm_args a = {.a = args->in[g->a],
                                     .b = g->packed ? g->packed : args->in[g->b],
                                     .bias = integer.bias,

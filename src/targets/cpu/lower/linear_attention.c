@@ -24,7 +24,7 @@ struct call {
 static bool kind_of(enum mgx_type type, enum mgx_kernel_type *kind)
 {
     *kind = type == MGX_HALF ? MGX_KERNEL_F16 : type == MGX_BF16 ? MGX_KERNEL_BF16 : MGX_KERNEL_F32;
-    return type == MGX_FLOAT || *kind != MGX_KERNEL_F32;
+    return type == MGX_FLOAT || !mgx_kernel_is_plain(*kind);
 }
 
 static bool suits(const struct mgx_shape *s)

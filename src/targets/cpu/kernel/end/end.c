@@ -104,8 +104,8 @@ void mgx_end_tile(const struct mgx_end *end, int first, int last,
 {
     assert(first >= 0 && first <= last && last <= end->count && tile->cols > 0);
     assert(place->out || last < end->count || !mgx_end_makes_bytes(end));
-    const bool converts =
-        place->out && place->type != MGX_KERNEL_F32 && !place->rounds && !mgx_end_makes_bytes(end);
+    const bool converts = place->out && !mgx_kernel_is_plain(place->type) && !place->rounds &&
+                          !mgx_end_makes_bytes(end);
     struct mgx_end_rows rows = {.from = tile->data,
                                 .from_row = tile->stride,
                                 .rows = tile->rows,

@@ -39,9 +39,9 @@ static bool products_fit(const struct mgx_conv_desc *d)
 
 static bool types_fit(const struct mgx_conv_desc *d)
 {
-    const bool integers = d->y_type == MGX_KERNEL_S32, bytes = d->type == MGX_KERNEL_S8;
+    const bool integers = mgx_kernel_is_sums(d->y_type), bytes = mgx_kernel_is_signed(d->type);
     const enum mgx_kernel_type a = bytes ? MGX_KERNEL_S16 : MGX_KERNEL_F32;
-    return (bytes || d->type == MGX_KERNEL_F32 || d->type == MGX_KERNEL_BF16) &&
+    return (bytes || mgx_kernel_is_plain(d->type) || d->type == MGX_KERNEL_BF16) &&
            mgx_convert(d->isa, d->x_type, a) && mgx_convert(d->isa, d->w_type, a) &&
            mgx_kernel_is_float(d->x_type) != bytes && mgx_kernel_is_float(d->w_type) != bytes &&
            mgx_output_fits(&d->end, d->y_type) &&
@@ -54,7 +54,7 @@ enum mgx_status mgx_conv_check(const struct mgx_conv_desc *d, struct mgx_diag *d
     if (!types_fit(d))
         return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel convolves types %d and %d to %d",
                         d->x_type, d->w_type, d->y_type);
-    if (d->x_scaled && (d->transposed || d->type != MGX_KERNEL_F32))
+    if (d->x_scaled && (d->transposed || !mgx_kernel_is_plain(d->type)))
         return mgx_fail(diag, MGX_UNSUPPORTED, "only floats convolve with scaled inputs");
     if (d->batch < 0 || d->groups < 1 || d->in_channels < 0 || d->out_channels < 0 ||
         d->in_channels % d->groups || d->out_channels % d->groups)
@@ -78,7 +78,7 @@ static const struct mgx_gemm_kernel *find_kernel(const struct mgx_conv_desc *d, 
 {
     const struct mgx_gemm_kernel *usual =
         mgx_integer_kernel(d->type, d->isa, d->x_type, d->w_type, d->w_zero);
-    if (!usual && d->type == MGX_KERNEL_BF16)
+    if (!usual && mgx_kernel_is_float(d->type))
         return mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     const struct mgx_gemm_kernel *other = mgx_gemm_kernel(MGX_KERNEL_U8, d->isa);
     return chunks && mgx_chunks_compete(other, usual) ? other : usual;
@@ -185,7 +185,7 @@ void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *
                   struct mgx_pool *pool)
 {
     assert(mgx_pool_threads(pool) <= (plan->d.threads > 1 ? plan->d.threads : 1));
-    assert(plan->d.type != MGX_KERNEL_S8 || plan->d.y_type == MGX_KERNEL_S32 || args->scale);
+    assert(mgx_kernel_is_float(plan->d.type) || mgx_kernel_is_sums(plan->d.y_type) || args->scale);
     if (mgx_conv_pixels(&plan->d) <= 0 || plan->d.out_channels <= 0)
         return;
     struct mgx_conv_plan own = *plan;

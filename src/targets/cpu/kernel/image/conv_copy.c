@@ -38,15 +38,14 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
     return (struct copy){
         .plan = plan,
         .convert = mgx_convert(d->isa, d->x_type, plan->kernel->a_type),
-        .gathers = d->x_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32
+        .gathers = mgx_kernel_is_plain(d->x_type) && mgx_kernel_is_plain(plan->kernel->a_type)
                        ? mgx_transpose_kernel(d->isa)->run
                        : NULL,
-        .interleaves = mgx_kernel_size(d->x_type) == 1 && plan->kernel->a_type == MGX_KERNEL_U8
+        .interleaves = mgx_kernel_is_byte(d->x_type) && mgx_gemm_takes_unsigned(plan->kernel)
                            ? mgx_bytes_kernel(d->isa)
                            : NULL,
         .moves = d->x_channel == 1 &&
-                 (d->x_type == plan->kernel->a_type ||
-                  (d->x_type == MGX_KERNEL_S8 && plan->kernel->a_type == MGX_KERNEL_U8)),
+                 (d->x_type == plan->kernel->a_type || mgx_kernel_shift(plan->kernel, d->x_type)),
         .size = mgx_kernel_size(d->x_type),
         .used = plan->group_in * mgx_kernel_size(plan->kernel->a_type),
         .whole = plan->channel_groups * 4,
@@ -65,7 +64,7 @@ static void fill_pixel(const struct copy *copy, char *to)
     const int zero = plan->d.x_zero + mgx_kernel_shift(plan->kernel, plan->d.x_type);
     if (mgx_kernel_size(plan->kernel->a_type) == 1)
         memset(to, zero, (size_t)copy->whole);
-    else if (plan->kernel->a_type == MGX_KERNEL_S16)
+    else if (plan->kernel->integer)
         for (int64_t i = 0; i < copy->whole; i += 2)
             memcpy(to + i, &(int16_t){(int16_t)zero}, 2);
     else
@@ -102,7 +101,7 @@ static void copy_pixel(const struct copy *copy, const char *from, char *to)
     const struct mgx_conv_plan *plan = copy->plan;
     if (plan->d.x_channel == 1)
         copy->convert(from, to, plan->group_in);
-    else if (plan->d.x_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32)
+    else if (copy->gathers)
         gather_floats(copy, from, to);
     else
         gather_pixel(copy, from, to);
@@ -195,12 +194,12 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
         copy->interleaves) {
         copy->interleaves->interleave((const uint8_t *)line + begin, d->x_channel, (uint8_t *)to,
                                       copy->pixel, inside - begin, channels,
-                                      d->x_type == MGX_KERNEL_S8 ? 0x80 : 0);
+                                      mgx_kernel_raise(d->x_type));
         to += (inside - begin) * copy->pixel;
         begin = inside;
     }
     if (inside > begin && step == 1 && d->x_channel != 1 && d->x_space[2] == 1 &&
-        d->x_type == MGX_KERNEL_BF16 && copy->plan->kernel->a_type == MGX_KERNEL_BF16) {
+        d->x_type == copy->plan->kernel->a_type && mgx_kernel_size(d->x_type) == 2) {
         gather_words(copy, (const uint16_t *)(const void *)line + begin, inside - begin, to);
         to += (inside - begin) * copy->pixel;
         begin = inside;

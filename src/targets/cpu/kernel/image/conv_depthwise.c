@@ -48,16 +48,16 @@ enum {
 
 static bool makes_floats(const struct mgx_conv_desc *f)
 {
-    const bool narrow = f->type == MGX_KERNEL_BF16 && f->x_type == MGX_KERNEL_BF16 &&
-                        f->w_type == MGX_KERNEL_BF16 && f->y_type == MGX_KERNEL_F32;
-    return narrow || (mgx_conv_floats(f) && f->type == MGX_KERNEL_F32);
+    const bool narrow = f->type == MGX_KERNEL_BF16 && f->x_type == f->type &&
+                        f->w_type == f->type && mgx_kernel_is_plain(f->y_type);
+    return narrow || (mgx_conv_floats(f) && mgx_kernel_is_plain(f->type));
 }
 
 static bool feed_fits(const struct mgx_conv_desc *d)
 {
     const struct mgx_conv_desc *f = d->feed;
     bool fits = (mgx_conv_floats(d) || mgx_conv_rounds(d)) && makes_floats(f) &&
-                d->type == MGX_KERNEL_F32 && f->batch == d->batch && f->groups == 1 &&
+                mgx_kernel_is_plain(d->type) && f->batch == d->batch && f->groups == 1 &&
                 f->out_channels == d->in_channels && !f->x_scaled && !f->transposed && !f->feed &&
                 d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1;
     for (int i = 0; i < MGX_CONV_DIMS; i++)
@@ -88,7 +88,7 @@ static bool depthwise_fits(const struct mgx_conv_plan *plan)
         return false;
     return !plan->d.transposed && members * copies == plan->group_out &&
            (plan->d.feed ? feed_fits(&plan->d) : plan->d.x_channel == 1) &&
-           (plan->d.type != MGX_KERNEL_S8 ||
+           (mgx_kernel_is_float(plan->d.type) ||
             mgx_conv_taps(&plan->d) * members <= MAX_BYTE_PRODUCTS) &&
            (members == 1 || members == 2 || members == 4 || members == 8) &&
            plan->kernel->vector % members == 0;
@@ -588,7 +588,7 @@ static void run_vectors(const struct part *part, int64_t v, int64_t end, struct 
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t vector = plan->depthwise->vector, channel = v * vector;
-    const bool scaled = d->type == MGX_KERNEL_S8 && d->y_type != MGX_KERNEL_S32;
+    const bool scaled = mgx_kernel_is_byte(d->type) && !mgx_kernel_is_sums(d->y_type);
     args->offset = channel - part->first;
     args->channels = (int)(mgx_min_i64(end * vector, d->out_channels) - channel);
     args->weights = (const float *)part->args->packed + v * args->vector_weights;

@@ -15,8 +15,8 @@
 static bool has_eight_bits(const struct mgx_conv_desc *d)
 {
     if (!d->w_zero)
-        return d->w_type == MGX_KERNEL_S8;
-    const int32_t wanted = d->w_type == MGX_KERNEL_S8 ? 0 : 128;
+        return mgx_kernel_is_signed(d->w_type);
+    const int32_t wanted = mgx_kernel_is_signed(d->w_type) ? 0 : 128;
     for (int64_t o = 0; o < d->out_channels; o++)
         if (d->w_zero[o] != wanted)
             return false;
@@ -37,7 +37,7 @@ static bool has_taps(const struct mgx_conv_desc *d)
 static bool fits(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    return d->type == MGX_KERNEL_S8 && kernel_of(d) && !d->transposed && plan->group_in == 1 &&
+    return mgx_kernel_is_byte(d->type) && kernel_of(d) && !d->transposed && plan->group_in == 1 &&
            plan->group_out == 1 && d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 &&
            d->kernel[0] == 1 && d->pad[0] == 0 && has_taps(d) &&
            d->kernel[1] <= MGX_BYTE_DW_LINES && mgx_output_in_registers(&d->end, d->y_type);
@@ -102,8 +102,7 @@ static int weight_at(const struct mgx_conv_plan *plan, const void *weights, int6
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t at = plan->w_first + o * d->w_group + y * d->w_space[1] + x * d->w_space[2];
-    return (d->w_type == MGX_KERNEL_S8 ? ((const int8_t *)weights)[at]
-                                       : ((const uint8_t *)weights)[at]) -
+    return mgx_kernel_byte(d->w_type, ((const uint8_t *)weights)[at]) -
            (d->w_zero ? d->w_zero[o] : 0);
 }
 
@@ -203,7 +202,7 @@ static struct mgx_byte_dw_args args_of(const struct job *job)
         .stride = (int)d->stride[2],
         .dilation = (int)d->dilation[2],
         .zero = d->x_zero,
-        .is_signed = d->x_type == MGX_KERNEL_S8,
+        .is_signed = mgx_kernel_is_signed(d->x_type),
         .weights = job->args->packed,
         .channels = d->out_channels,
         .count = d->out[2],
@@ -211,7 +210,7 @@ static struct mgx_byte_dw_args args_of(const struct job *job)
         .residual_size = mgx_output_operand_size(&d->end),
     };
     args.tile = (struct mgx_tile_args){
-        .scale = d->y_type != MGX_KERNEL_S32 ? job->args->scale : NULL,
+        .scale = mgx_kernel_is_sums(d->y_type) ? NULL : job->args->scale,
         .bias = job->args->bias,
         .end = mgx_output_listed(&d->end),
         .c_row = d->y_space[2] * args.c_size,

@@ -130,15 +130,17 @@ static inline int64_t mgx_conv_block(const struct mgx_conv_task *t, int64_t b)
 // Whether kernels that know only floats may run it.
 static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)
 {
-    return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
-           d->y_type == MGX_KERNEL_F32 && d->type != MGX_KERNEL_S8 && !mgx_output_widens(&d->end);
+    return mgx_kernel_is_plain(d->x_type) && mgx_kernel_is_plain(d->w_type) &&
+           mgx_kernel_is_plain(d->y_type) && mgx_kernel_is_float(d->type) &&
+           !mgx_output_widens(&d->end);
 }
 
 // Floats whose results are rounded to bf16: such kernels make them in scratch.
 static inline bool mgx_conv_rounds(const struct mgx_conv_desc *d)
 {
-    return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
-           d->y_type == MGX_KERNEL_BF16 && d->type == MGX_KERNEL_F32 && !mgx_output_widens(&d->end);
+    return mgx_kernel_is_plain(d->x_type) && mgx_kernel_is_plain(d->w_type) &&
+           d->y_type == MGX_KERNEL_BF16 && mgx_kernel_is_plain(d->type) &&
+           !mgx_output_widens(&d->end);
 }
 
 static inline int64_t mgx_conv_taps(const struct mgx_conv_desc *d)

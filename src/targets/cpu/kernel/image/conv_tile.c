@@ -367,10 +367,10 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->c_row = scratch ? args->cols * GROUP : plan->walk.y[3] * part->y_size;
     args->residual_row =
         scratch ? args->cols * GROUP : plan->walk.residual[3] * part->residual_size;
-    args->c_bf16 = !scratch && plan->d.y_type == MGX_KERNEL_BF16;
+    args->c_bf16 = !scratch && mgx_output_rounds(kernel, plan->d.y_type);
     const struct mgx_end_step *reader = mgx_end_reader(&plan->d.end);
-    args->residual_bf16 =
-        !scratch && reader && reader->kind != MGX_END_MIX && reader->type == MGX_KERNEL_BF16;
+    args->residual_bf16 = !scratch && reader && reader->kind != MGX_END_MIX &&
+                          mgx_output_rounds(kernel, reader->type);
 }
 
 // The slice's taps of a row, or of two that make one tile; false if they have none of them.

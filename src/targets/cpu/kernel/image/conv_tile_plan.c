@@ -149,7 +149,7 @@ static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 // (amx_body.h) sixteen k take 64 cycles, or 52 where r is 16 or less: reckoned, not measured.
 static double cycles_per_k(const struct mgx_gemm_kernel *kernel, double r)
 {
-    if (kernel->release)
+    if (mgx_gemm_has_tiles(kernel))
         return r > kernel->half ? 4 : 3.25;
     if (mgx_gemm_in_chunks(kernel))
         return r > 4 ? r : 4;
@@ -318,7 +318,7 @@ static void set_slices(struct mgx_conv_plan *plan)
     plan->slice_taps = plan->tap_count;
     plan->slice_depth = plan->depth;
     if (panel <= l2 / 4 || plan->converts_y || plan->kernel->integer ||
-        plan->d.y_type != MGX_KERNEL_F32)
+        !mgx_kernel_is_plain(plan->d.y_type))
         return;
     if (plan->depth > rows) {
         const int64_t parts = mgx_ceil_div(plan->depth, rows);

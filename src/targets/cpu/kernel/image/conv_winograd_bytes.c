@@ -46,8 +46,7 @@ static bool is_short(int64_t outputs)
 
 static int weight_at(const struct mgx_conv_desc *d, const void *weights, int64_t at)
 {
-    return d->w_type == MGX_KERNEL_S8 ? ((const int8_t *)weights)[at]
-                                      : ((const uint8_t *)weights)[at];
+    return mgx_kernel_byte(d->w_type, ((const uint8_t *)weights)[at]);
 }
 
 // What `count` weights that follow each other, less their zero point, add up to: with their signs,
@@ -64,7 +63,7 @@ static struct size size_of(const struct mgx_conv_desc *d, int64_t at, int64_t co
     for (int64_t i = 0; i < count;) {
         const int64_t end = mgx_min_i64(count, i + 1024);
         int32_t sum = 0, all = 0;
-        if (d->w_type == MGX_KERNEL_S8)
+        if (mgx_kernel_is_signed(d->w_type))
             for (; i < end; i++)
                 sum += s[i] - zero, all += abs(s[i] - zero);
         else
@@ -87,7 +86,7 @@ static bool outputs_fit(const struct mgx_conv_plan *plan, int64_t part)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t most = INT64_C(1) << (MGX_BYTE_WINOGRAD_BITS - 1);
-    const int64_t low = (d->x_type == MGX_KERNEL_S8 ? -128 : 0) - d->x_zero, high = low + 255;
+    const int64_t low = -mgx_kernel_raise(d->x_type) - d->x_zero, high = low + 255;
     for (int64_t o = 0; o < d->out_channels; o++)
         for (int64_t c = 0; c < d->in_channels; c += part) {
             const struct size size =
@@ -115,17 +114,17 @@ static const struct mgx_gemm_kernel *find_kernel(const struct mgx_conv_plan *pla
         return NULL;
     const struct mgx_gemm_kernel *direct =
         mgx_integer_kernel(d->type, d->isa, d->x_type, d->w_type, d->w_zero);
-    if (direct && direct->release)
+    if (direct && mgx_gemm_has_tiles(direct))
         return NULL;
     const struct mgx_gemm_kernel *k =
         mgx_integer_kernel(d->type, d->isa, d->x_type, d->w_type, d->w_zero || t->wide[1]);
-    return k && k->b_type == MGX_KERNEL_S16 && k->group == 2 && k->cols == 2 * t->cols ? k : NULL;
+    return k && mgx_gemm_widens(k) && k->group == 2 && k->cols == 2 * t->cols ? k : NULL;
 }
 
 static bool fits(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    return d->type == MGX_KERNEL_S8 && d->weights && find_kernel(plan) && !d->transposed &&
+    return mgx_kernel_is_byte(d->type) && d->weights && find_kernel(plan) && !d->transposed &&
            d->groups == 1 && d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 &&
            d->kernel[0] == 1 && d->pad[0] == 0 && d->kernel[1] == 3 && d->kernel[2] == 3 &&
            d->stride[1] == 1 && d->stride[2] == 1 && is_row_major(d) &&
@@ -546,7 +545,7 @@ static void transform_inputs(const struct job *job, const struct block *block,
                                          .pixel = across * d->x_space[2],
                                          .channels = part->channels,
                                          .zero = d->x_zero,
-                                         .is_signed = d->x_type == MGX_KERNEL_S8,
+                                         .is_signed = mgx_kernel_is_signed(d->x_type),
                                          .v = v,
                                          .element = v_element(plan)};
     for (int64_t t = 0; t < block->tiles; t++, in.v += v_row(plan)) {
@@ -702,7 +701,7 @@ static void set_columns(const struct job *job, int64_t col, struct mgx_tile_args
     const struct mgx_conv_plan *plan = job->plan;
     tile->cols = (int)mgx_min_i64(plan->group_out - col, plan->byte_winograd->cols);
     tile->bias = job->args->bias ? job->args->bias + col : NULL;
-    tile->scale = plan->d.y_type != MGX_KERNEL_S32 ? job->args->scale + col : NULL;
+    tile->scale = mgx_kernel_is_sums(plan->d.y_type) ? NULL : job->args->scale + col;
 }
 
 // A vector's columns of a block. `others` NULL: this part is all channels.

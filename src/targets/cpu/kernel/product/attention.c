@@ -37,12 +37,12 @@ static bool set_narrow(struct mgx_attention_plan *plan, int64_t part_rows)
     const struct mgx_attention_desc *d = &plan->desc;
     const int64_t rows = plan->kernel->rows, group = plan->kernel->group;
     plan->k_groups = mgx_panel_rows(plan->kernel, d->depth);
-    if (d->type == MGX_KERNEL_F32)
+    if (mgx_kernel_is_plain(d->type))
         return true;
     if (d->depth % group)
         plan->q_bytes = mgx_align64((size_t)(rows * plan->k_groups * FLOAT));
     plan->p_bytes = mgx_align64((size_t)(rows * plan->stride * 2));
-    if (d->y_type == MGX_KERNEL_F32)
+    if (mgx_kernel_is_plain(d->y_type))
         return true;
     size_t values;
     if (!mgx_mul_size((size_t)(plan->block < d->keys ? part_rows : rows),
@@ -109,7 +109,7 @@ enum mgx_status mgx_attention_plan_init(struct mgx_attention_plan *plan,
                         (long long)d->queries, (long long)d->keys, (long long)d->depth,
                         (long long)d->columns);
     plan->kernel = mgx_gemm_kernel_of_rows(mgx_gemm_kernel(d->type, d->isa), d->queries);
-    if (!plan->kernel || (d->type != MGX_KERNEL_BF16 && d->y_type != MGX_KERNEL_F32))
+    if (!plan->kernel || (mgx_kernel_is_plain(d->type) && !mgx_kernel_is_plain(d->y_type)))
         return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel attends by type %d", d->type);
     plan->rows = mgx_attention_kernel(d->isa);
     int64_t values;

@@ -44,7 +44,7 @@ static void copy_strided(const struct mgx_copy_rows *c, const char *from, mgx_co
 
 void mgx_copy_rows(const struct mgx_copy_rows *c, const char *from, char *to)
 {
-    const bool floats = c->from == MGX_KERNEL_F32 && c->to == MGX_KERNEL_F32;
+    const bool floats = mgx_kernel_is_plain(c->from) && mgx_kernel_is_plain(c->to);
     const mgx_convert_fn convert = mgx_convert(c->isa, c->from, c->to);
     const int64_t used = c->elements * mgx_kernel_size(c->to);
     if (c->row == 1 && floats) {

@@ -214,8 +214,8 @@ static const char *residual_at(const struct part *part, int64_t row, int64_t col
 static bool adds_bf16(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_end *end = &plan->desc.end;
-    return plan->kernel->narrows && !plan->converts_c && mgx_end_adds_first(end) &&
-           end->step[0].type == MGX_KERNEL_BF16;
+    return !plan->converts_c && mgx_end_adds_first(end) &&
+           mgx_output_rounds(plan->kernel, end->step[0].type);
 }
 
 // The residual, as floats unless registers take it as it is: args->residual[0], whether the
@@ -258,7 +258,8 @@ static const char *set_rows(const struct part *part, const struct place *at,
         args->c[0] = part->c + (at->row * d->c_row + at->col) * part->c_size;
         args->c_row = d->c_row * part->c_size;
     }
-    args->c_bf16 = d->c_type == MGX_KERNEL_BF16 && !d->hook_only && !part->plan->converts_c;
+    args->c_bf16 = mgx_output_rounds(part->plan->kernel, d->c_type) && !d->hook_only &&
+                   !part->plan->converts_c;
     args->c[1] = args->c[0] + half * args->c_row;
     set_residual(part, at, args, scratch);
     const char *residual = args->residual[0];
@@ -342,7 +343,7 @@ static bool finishes_strips(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_end *end = &d->end;
-    return plan->kernel->strip && !d->hook_only && d->c_type == MGX_KERNEL_F32 &&
+    return plan->kernel->strip && !d->hook_only && mgx_kernel_is_plain(d->c_type) &&
            !plan->converts_c && plan->block_depth >= plan->groups && !mgx_end_reader(end) &&
            !mgx_output_has_bytes(end) && !mgx_end_has_block(end) && !mgx_output_simple(end);
 }
@@ -765,7 +766,7 @@ void mgx_gemm_run(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *
                   struct mgx_pool *pool)
 {
     assert(mgx_pool_threads(pool) <= mgx_max_i64(plan->desc.threads, 1));
-    assert(!plan->kernel->integer || plan->desc.c_type == MGX_KERNEL_S32 || args->scale);
+    assert(!plan->kernel->integer || mgx_kernel_is_sums(plan->desc.c_type) || args->scale);
     if (!plan->desc.m || !plan->desc.n)
         return;
     struct job job = {plan, args};

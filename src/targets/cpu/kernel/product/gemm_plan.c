@@ -63,7 +63,7 @@ size_t mgx_gemm_packed_step(const struct mgx_gemm_plan *plan)
 
 static bool all_floats(const struct mgx_gemm_desc *d)
 {
-    return d->a_type == MGX_KERNEL_F32 && d->b_type == MGX_KERNEL_F32;
+    return mgx_kernel_is_plain(d->a_type) && mgx_kernel_is_plain(d->b_type);
 }
 
 static enum mgx_gemm_method choose_method(const struct mgx_gemm_plan *plan)
@@ -71,7 +71,7 @@ static enum mgx_gemm_method choose_method(const struct mgx_gemm_plan *plan)
     const struct mgx_gemm_desc *d = &plan->desc;
     if (mgx_gemm_is_narrow(plan) && (d->m <= MGX_NARROW_ROWS || plan->many))
         return MGX_GEMM_NARROW;
-    if (d->packed || d->m > FEW_ROWS || !all_floats(d) || plan->kernel->type != MGX_KERNEL_F32)
+    if (d->packed || d->m > FEW_ROWS || !all_floats(d) || !mgx_kernel_is_plain(plan->kernel->type))
         return MGX_GEMM_PANELS;
     const bool dots = d->b_row == 1 && d->a_col == 1;
     if (d->b_col == 1 && !(dots && d->n == 1)) // of one column both strides may be 1
@@ -99,7 +99,7 @@ static void choose_tasks(struct mgx_gemm_plan *plan)
 static bool can_cut_depth(const struct mgx_gemm_plan *plan)
 {
     return !plan->converts_c && !plan->desc.hook_only && !plan->kernel->integer &&
-           plan->desc.c_type == MGX_KERNEL_F32;
+           mgx_kernel_is_plain(plan->desc.c_type);
 }
 
 static int64_t l2_bytes(const struct mgx_gemm_plan *plan)
@@ -287,11 +287,11 @@ static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag
 {
     const struct mgx_gemm_desc *d = &plan->desc;
     plan->kernel = find_kernel(d, d->type);
-    if (!plan->kernel && d->type == MGX_KERNEL_BF16)
+    if (!plan->kernel && mgx_kernel_is_float(d->type))
         plan->kernel = find_kernel(d, MGX_KERNEL_F32);
     choose_chunks(plan);
     const struct mgx_gemm_kernel *k = plan->kernel;
-    const bool integers = d->c_type == MGX_KERNEL_S32;
+    const bool integers = mgx_kernel_is_sums(d->c_type);
     const bool mixed = k && (mgx_kernel_is_float(d->a_type) == k->integer ||
                              mgx_kernel_is_float(d->b_type) == k->integer);
     if (!k || mixed || !mgx_convert(d->isa, d->a_type, k->a_type) ||
@@ -317,7 +317,7 @@ enum mgx_status mgx_gemm_plan_init(struct mgx_gemm_plan *plan, const struct mgx_
         return mgx_fail(diag, MGX_INVALID, "matrix sizes %lld x %lld x %lld", (long long)d->m,
                         (long long)d->n, (long long)d->k);
     TRY(choose_kernel(plan, diag));
-    assert(!mgx_gemm_is_narrow(plan) || (d->packed && plan->kernel->type == MGX_KERNEL_F32 &&
+    assert(!mgx_gemm_is_narrow(plan) || (d->packed && mgx_kernel_is_plain(plan->kernel->type) &&
                                          packed_count(d) == 1 && d->narrow.depth == d->k));
     size_t bytes;
     if (!counts_fit(d, &batches) || !matrix_bytes(plan, &bytes) ||
@@ -382,7 +382,7 @@ static void pack_narrow(const struct mgx_gemm_plan *plan, const void *b, void *p
     enum { ROWS = 64 };
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t units = mgx_ceil_div(d->k, ROWS), end = mgx_part_begin(units, part + 1, parts);
-    assert(d->narrow.kind != MGX_NARROW_BLOCKS && d->b_type == MGX_KERNEL_F32);
+    assert(d->narrow.kind != MGX_NARROW_BLOCKS && mgx_kernel_is_plain(d->b_type));
     for (int64_t i = mgx_part_begin(units, part, parts); i < end; i++)
         mgx_narrow_pack(&d->narrow, plan->kernel, b, d->b_row, d->b_col, i * ROWS,
                         mgx_min_i64(ROWS, d->k - i * ROWS), d->n, packed);

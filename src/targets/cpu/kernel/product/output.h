@@ -24,9 +24,9 @@ static inline bool mgx_output_has_bytes(const struct mgx_end *end)
 // Whether results of this type end so: bytes always by a list that makes them.
 static inline bool mgx_output_fits(const struct mgx_end *end, enum mgx_kernel_type type)
 {
-    return mgx_kernel_size(type) == 1 ? mgx_end_makes_bytes(end)
-                                      : !mgx_output_has_bytes(end) ||
-                                            (!mgx_end_makes_bytes(end) && type == MGX_KERNEL_F32);
+    return mgx_kernel_is_byte(type) ? mgx_end_makes_bytes(end)
+                                    : !mgx_output_has_bytes(end) ||
+                                          (!mgx_end_makes_bytes(end) && mgx_kernel_is_plain(type));
 }
 
 // Bytes of a value of the operand; 0: none is read.
@@ -40,7 +40,7 @@ static inline int64_t mgx_output_operand_size(const struct mgx_end *end)
 static inline bool mgx_output_widens(const struct mgx_end *end)
 {
     const struct mgx_end_step *reader = mgx_end_reader(end);
-    return reader && reader->kind != MGX_END_MIX && reader->type != MGX_KERNEL_F32;
+    return reader && reader->kind != MGX_END_MIX && !mgx_kernel_is_plain(reader->type);
 }
 
 // Whether registers do all that is done to floats.
@@ -62,13 +62,20 @@ static inline bool mgx_output_in_registers(const struct mgx_end *end, enum mgx_k
 {
     return mgx_output_simple(end) &&
            (mgx_output_has_bytes(end) ? !mgx_end_adds_first(end) && !mgx_output_has_term(end)
-                                      : type == MGX_KERNEL_F32 || type == MGX_KERNEL_S32);
+                                      : mgx_kernel_is_plain(type) || mgx_kernel_is_sums(type));
 }
 
 // The list for kernels that end in registers; none where these end in floats by themselves.
 static inline struct mgx_end_list mgx_output_listed(const struct mgx_end *end)
 {
     return mgx_output_has_bytes(end) ? mgx_end_whole(end) : (struct mgx_end_list){.step = NULL};
+}
+
+// Whether the kernel itself rounds to this type, and reads it.
+static inline bool mgx_output_rounds(const struct mgx_gemm_kernel *kernel,
+                                     enum mgx_kernel_type type)
+{
+    return kernel->narrows && type == kernel->type;
 }
 
 // Whether tiles are made in scratch as floats and stored from there.
@@ -78,17 +85,10 @@ static inline bool mgx_output_converts(const struct mgx_gemm_kernel *kernel,
     const struct mgx_end_step *reader = mgx_end_reader(end);
     const bool late = reader && !mgx_end_adds_first(end);
     const enum mgx_kernel_type added = mgx_output_widens(end) ? reader->type : MGX_KERNEL_F32;
-    if (mgx_output_has_bytes(end) || type == MGX_KERNEL_S32)
+    if (mgx_output_has_bytes(end) || mgx_kernel_is_sums(type))
         return mgx_output_has_bytes(end);
-    if (type == MGX_KERNEL_F32)
-        return added != MGX_KERNEL_F32 && (!kernel->narrows || added != MGX_KERNEL_BF16 || late);
-    return type != MGX_KERNEL_BF16 || !kernel->narrows || added == MGX_KERNEL_F16 ||
-           !mgx_output_simple(end);
-}
-
-// Whether tiles in scratch are rounded as the kernel itself rounds.
-static inline bool mgx_output_rounds(const struct mgx_gemm_kernel *kernel,
-                                     enum mgx_kernel_type type)
-{
-    return kernel->narrows && type == MGX_KERNEL_BF16;
+    const bool as_is = mgx_kernel_is_plain(added) || mgx_output_rounds(kernel, added);
+    if (mgx_kernel_is_plain(type))
+        return !mgx_kernel_is_plain(added) && (!as_is || late);
+    return !mgx_output_rounds(kernel, type) || !as_is || !mgx_output_simple(end);
 }

@@ -37,7 +37,7 @@ void mgx_rnn_sums(const struct mgx_rnn_bytes *w, int64_t rows, int64_t depth, in
         const int64_t zero = w->zero ? w->zero[i] : 0;
         int64_t sum = -zero * depth;
         for (int64_t k = 0; k < depth; k++, v++)
-            sum += w->type == MGX_KERNEL_S8 ? (int8_t)*v : *v;
+            sum += mgx_kernel_byte(w->type, *v);
         sums[i] = (int32_t)sum;
     }
 }

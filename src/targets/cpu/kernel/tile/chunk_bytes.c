@@ -16,7 +16,7 @@ enum { COLS = MGX_CHUNK_COLS, VALUES = MGX_CHUNK_VALUES, AHEAD = MGX_CHUNK_AHEAD
 
 bool mgx_chunk_bytes_fit(const struct mgx_chunk_matrix *m)
 {
-    return m->type == MGX_KERNEL_S8 && !m->zero;
+    return mgx_kernel_is_signed(m->type) && !m->zero;
 }
 
 // Values that lie in order are read where they are, all there are of the kernel element.

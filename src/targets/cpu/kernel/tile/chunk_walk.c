@@ -59,7 +59,7 @@ static void read_rows(struct mgx_chunk_walk *w, int64_t from, int count)
         zero[j] = (int16_t)m->zero[w->col + j];
     for (int i = 0; i < count; i++, b += m->row) {
         const __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)b);
-        w->wide.ahead[i] = m->type == MGX_KERNEL_S8
+        w->wide.ahead[i] = mgx_kernel_is_signed(m->type)
                                ? (cols)_mm_srai_epi16(_mm_unpacklo_epi8(v, v), 8)
                                : (cols)_mm_unpacklo_epi8(v, _mm_setzero_si128());
         w->wide.ahead[i] -= zero;
@@ -95,7 +95,7 @@ static void read_ahead(struct mgx_chunk_walk *w, int64_t value)
         const int8_t *b = (const int8_t *)m->b + from + (w->col + j) * m->col;
         const uint8_t *u = (const uint8_t *)b;
         int16_t *to = (int16_t *)w->wide.ahead + j;
-        if (m->type == MGX_KERNEL_S8)
+        if (mgx_kernel_is_signed(m->type))
             for (int i = 0; i < count; i++, to += COLS)
                 *to = (int16_t)(b[i * m->row] - zero);
         else

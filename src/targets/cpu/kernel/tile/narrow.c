@@ -119,7 +119,7 @@ bool mgx_narrow_whole(const struct mgx_narrow *form, const float *a, bool bytes,
 
 static float load(const void *from, enum mgx_kernel_type type, int64_t i)
 {
-    if (type == MGX_KERNEL_F32) {
+    if (mgx_kernel_is_plain(type)) {
         float v;
         memcpy(&v, (const char *)from + i * (int64_t)sizeof v, sizeof v);
         return v;

@@ -274,11 +274,11 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
         .convert = mgx_convert(kernel->base.needs, type, kernel->b_type),
     };
     const bool whole = type == kernel->b_type && depth % kernel->group == 0 && s.col % 4 == 0;
-    if (b_col == 1 && type == kernel->b_type && type == MGX_KERNEL_F32)
+    if (b_col == 1 && type == kernel->b_type && mgx_kernel_is_plain(type))
         copy_lines(&s, width, panel);
-    else if (b_col == 1 && size == 1 && kernel->b_type == MGX_KERNEL_S16)
-        pack_bytes(&s, type == MGX_KERNEL_S8, width, panel);
-    else if (b_col == 1 && type == MGX_KERNEL_BF16 && kernel->b_type == type)
+    else if (b_col == 1 && size == 1 && mgx_gemm_widens(kernel))
+        pack_bytes(&s, mgx_kernel_is_signed(type), width, panel);
+    else if (b_col == 1 && mgx_kernel_is_float(type) && kernel->b_type == type)
         pack_words(&s, width, panel);
     else if (b_row != 1 && b_col != 1 && type == kernel->b_type && size * kernel->group == 4)
         pack_anywhere(&s, width, panel);
@@ -341,10 +341,10 @@ void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, i
     uint32_t sums[MGX_TILE_MAX_COLS * GROUP] = {0};
     const int group = kernel->group;
     assert(rows >= 0 && width <= MGX_TILE_MAX_COLS && group <= GROUP);
-    assert(kernel->b_type == MGX_KERNEL_S16 || mgx_kernel_size(kernel->b_type) == 1);
-    if (shift && kernel->b_type == MGX_KERNEL_S8)
+    assert(mgx_gemm_widens(kernel) || mgx_kernel_is_byte(kernel->b_type));
+    if (shift && mgx_kernel_is_signed(kernel->b_type))
         sum_bytes(panel, rows, width * group, sums);
-    else if (shift && kernel->b_type == MGX_KERNEL_U8)
+    else if (shift && mgx_kernel_is_byte(kernel->b_type))
         sum_unsigned(panel, rows, width * group, sums);
     else if (shift)
         sum_pairs(panel, rows, width * group, sums);

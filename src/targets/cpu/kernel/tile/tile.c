@@ -19,14 +19,15 @@ static int tile_size(const struct mgx_gemm_kernel *k)
 
 static bool takes_bytes(const struct mgx_gemm_kernel *k, const struct wanted *w)
 {
-    const bool a = k->a_type != MGX_KERNEL_S8 || w->a == MGX_KERNEL_S8;
-    return a && (k->b_type == MGX_KERNEL_S16 || (k->b_type == w->b && !w->zeros));
+    const bool a = !mgx_kernel_is_signed(k->a_type) || mgx_kernel_is_signed(w->a);
+    return a && (mgx_gemm_widens(k) || (k->b_type == w->b && !w->zeros));
 }
 
 static bool fits(const struct mgx_gemm_kernel *k, const struct wanted *w)
 {
     return k->type == w->type && mgx_isa_holds(w->isa, k->base.needs) &&
-           (!w->cols || k->cols == w->cols) && (w->type != MGX_KERNEL_S8 || takes_bytes(k, w));
+           (!w->cols || k->cols == w->cols) &&
+           (!mgx_kernel_is_signed(w->type) || takes_bytes(k, w));
 }
 
 // The better one of two with equal sets: the largest tile, then the most values multiplied at once,

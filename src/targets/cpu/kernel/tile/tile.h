@@ -80,7 +80,8 @@ typedef void (*mgx_tile_fn)(const struct mgx_tile_args *args);
 
 struct mgx_gemm_kernel {
     struct mgx_kernel base;
-    enum mgx_kernel_type type; // what it multiplies: f32, bf16, s8, or u8: chunks (chunk.h)
+    enum mgx_kernel_type type; // what it is found by: f32, bf16, s8, or u8, the one of chunks
+    bool chunks;               // its panels are lists of chunks (chunk.h)
     enum mgx_kernel_type a_type,
         b_type;           // as they lie in memory: s8 may be widened, or made unsigned
     int group;            // k in 32 bits
@@ -124,7 +125,25 @@ extern const struct mgx_kernel *const mgx_gemm_kernels[];
 // Whether its panels are lists of chunks (chunk.h).
 static inline bool mgx_gemm_in_chunks(const struct mgx_gemm_kernel *kernel)
 {
-    return kernel->type == MGX_KERNEL_U8;
+    return kernel->chunks;
+}
+
+// Whether it multiplies bytes that were made 16 bits.
+static inline bool mgx_gemm_widens(const struct mgx_gemm_kernel *kernel)
+{
+    return kernel->integer && mgx_kernel_size(kernel->b_type) == 2;
+}
+
+// Whether bytes of A have no sign, whatever they were.
+static inline bool mgx_gemm_takes_unsigned(const struct mgx_gemm_kernel *kernel)
+{
+    return mgx_kernel_is_byte(kernel->a_type) && !mgx_kernel_is_signed(kernel->a_type);
+}
+
+// Whether it multiplies in tile registers.
+static inline bool mgx_gemm_has_tiles(const struct mgx_gemm_kernel *kernel)
+{
+    return kernel->release != NULL;
 }
 
 // Whether chunks, if there are such, can take less time than the usual kernel: than bytes widened
@@ -132,13 +151,13 @@ static inline bool mgx_gemm_in_chunks(const struct mgx_gemm_kernel *kernel)
 static inline bool mgx_chunks_compete(const struct mgx_gemm_kernel *chunks,
                                       const struct mgx_gemm_kernel *usual)
 {
-    return chunks && usual->b_type == MGX_KERNEL_S16 && usual->vector <= chunks->vector;
+    return chunks && mgx_gemm_widens(usual) && usual->vector <= chunks->vector;
 }
 
 // How much larger a byte of A is as the kernel sees it: signed ones are made unsigned.
 static inline int mgx_kernel_shift(const struct mgx_gemm_kernel *kernel, enum mgx_kernel_type type)
 {
-    return kernel->a_type == MGX_KERNEL_U8 && type == MGX_KERNEL_S8 ? 128 : 0;
+    return mgx_gemm_takes_unsigned(kernel) ? mgx_kernel_raise(type) : 0;
 }
 
 // The one of two such that is better for so many rows.

@@ -239,6 +239,7 @@ static void strip(const struct mgx_tile_args *args, int64_t rows)
 const struct mgx_gemm_kernel mgx_u8_gemm_8x8__avx2 = {
     .base = {"u8_gemm_8x8__avx2", .needs = MGX_ISA_AVX2},
     .type = MGX_KERNEL_U8,
+    .chunks = true,
     .a_type = MGX_KERNEL_U8,
     .b_type = MGX_KERNEL_S8,
     .group = 4,
