@@ -244,13 +244,23 @@ def fused(c):
     x, y, half = c.rand(2, 3, 8), c.rand(2, 3, 8), c.rand(2, 3, 16)
     c.case("gated_norm", "GatedRMSNorm", [x, c.rand(4), y], epsilon=1e-3)
     c.case("gated_norm_sigmoid", "GatedRMSNorm", [x, c.rand(8), y], activation="sigmoid")
+    c.case("gated_norm_vector", "GatedRMSNorm", [c.rand(8), c.rand(4), c.rand(8)])
     c.case("linear_gate", "LinearAttentionGate", [x, c.rand(8), c.rand(8), y], outputs=2)
+    c.case("linear_gate_alone", "LinearAttentionGate", [x, c.rand(8), c.rand(8)])
     c.case("gated_add", "GatedAdd", [x, y, c.rand(2, 3, 1)])
+    weight = c.rand(8, 1)
+    c.case("gated_add_weight", "GatedAdd", [x, y, half[..., 8:], weight],
+           expect=[x + y / (1 + np.exp(-half[..., 8:] @ weight))])
     c.case("scaled_silu", "ScaledSiLU", [x], alpha=1.5)
     g, u = np.minimum(half[..., :8], 1), np.clip(half[..., 8:], -1, 1)
     c.case("swiglu_halves", "SwiGLU", [half], limit=1.0, activation_beta=0.5, activation_alpha=1.5,
            expect=[g / (1 + np.exp(-1.5 * g)) * (u + 0.5)])
     c.case("swiglu", "SwiGLU", [x, y], expect=[silu(x) * y])
+    c.case("swiglu_vector", "SwiGLU", [half[0, 0]], expect=[silu(half[0, 0, :8]) * half[0, 0, 8:]])
+    wide = half.astype(np.float16).astype(np.float32)
+    g, u = silu(wide[..., :8]).astype(np.float16).astype(np.float32), wide[..., 8:]
+    c.case("swiglu_rounded", "SwiGLU", [half.astype(np.float16)], round_activation=1, tolerance="1e-6 1e-7",
+           expect=[(g * u).astype(np.float16)])
     angles = c.rand(20, 4)
     tables, places = [np.cos(angles), np.sin(angles)], c.ints(0, 20, 3, 2, 5, dtype=np.int64)
     for layout in (0, 1):
@@ -259,6 +269,12 @@ def fused(c):
         c.case(f"rotary_of_three_{layout}_part", "MRotaryEmbedding", [c.rand(2, 5, 36), places, *tables], num_heads=3,
                rotary_embedding_dim=8, interleaved=1, **more)
         c.case(f"rotary_of_three_{layout}_heads", "MRotaryEmbedding", [c.rand(2, 3, 5, 8), places, *tables], **more)
+    for layout, sections in ((0, [4, 0, 0]), (1, [4, 0, 0]), (0, [0, 1, 3])):
+        c.case(f"rotary_of_three_{layout}_" + "".join(map(str, sections)), "MRotaryEmbedding",
+               [c.rand(2, 5, 8), places, *tables], num_heads=1, mrope_section=sections, mrope_layout=layout)
+    angles = c.rand(20, 8)
+    c.case("rotary_of_three_few", "MRotaryEmbedding", [c.rand(2, 5, 32), places, np.cos(angles), np.sin(angles)], num_heads=2,
+           mrope_section=[6, 1, 1], mrope_layout=1)
     emb, heads = c.rand(2, 5, 8), [c.rand(2, 3, 5, 8).astype(np.float16) for _ in range(4)]
     cos, sin = (f(emb).astype(np.float16)[:, None] for f in (np.cos, np.sin))
     c.case("gemma_rotary", "GemmaRotaryEmbedding", [emb, *heads], tolerance="2e-2 2e-3",

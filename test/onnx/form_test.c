@@ -44,6 +44,14 @@ static const struct {
      "Upsample(x:f[1,1,2,3], s:f{1.0,1.0,2.0,2.0}) @9"},
     {"TopK(x:f[3,5]) k=2 axis=1 @12 ->2", "TopK(x:f[3,5], k:i{2}) axis=1 @12 ->2"},
     {"Reshape(x:f[2,6]) shape=[3,4] @19", "Reshape(x:f[2,6], s:i{3,4}) @19"},
+    {"Reshape(x:f[2,6], s:i{3,4}) allowzero=1", "Reshape(x:f[2,6], s:i{3,4})"},
+    {"Reshape(x:f[3,0], s:i{2,0}) allowzero=1", "Transpose(x:f[0,2])"},
+    {"LpPool(x:f[1,2,6]) kernel_shape=[6] p=1", "GlobalLpPool(x:f[1,2,6]) p=1"},
+    {"GlobalMaxPool(x:f[2,3,5])", "MaxPool(x:f[2,3,5]) kernel_shape=[5]"},
+    // one image is a batch
+    {"BatchNormalization(x:f[1,3,8], s:f{1.0,-2.0,0.5}, b:f{0.0,1.0,2.0}, m:f{9.0,9.0,9.0}, "
+     "v:f{4.0,4.0,4.0}) training_mode=1",
+     "InstanceNormalization(x:f[1,3,8], s:f{1.0,-2.0,0.5}, b:f{0.0,1.0,2.0})"},
     {"Add(x:f[2,3,4], y:f[3]) broadcast=1 axis=1 @8",
      "Add(x:f[2,3,4], y:f[3]) broadcast=1 axis=1 @6"},
     {"Less(x:f[2,3], y:f[2]) broadcast=1 axis=0 @9",

@@ -2,6 +2,7 @@
 // The walk: order, names, options, bodies, functions. Every model is written here.
 #include "import.h"
 #include "targets/target.h"
+#include "tiny.h"
 
 enum { FLOAT = 1, INT64 = 7, BOOL = 9 };
 
@@ -421,6 +422,11 @@ CASE(options_settle_free_dimensions)
     m = free_model();
     CHECK(input_is(&m, &o, "float_type, {7, 3, 1, 0}, {0, 0, 0, 1}"));
 
+    const struct mgx_onnx_dim_param behind[] = {{"M", {.min = 9, .max = 9}}, params[0]};
+    o = (struct mgx_onnx_options){.dim_params = behind, .dim_param_count = 2};
+    m = free_model();
+    CHECK(input_is(&m, &o, "float_type, {7, 3, 1, 0}, {0, 0, 0, 1}"));
+
     const struct mgx_dim dims[] = {{.min = 2, .max = 2}, {.min = 1, .max = 9}};
     const struct mgx_onnx_dims inputs[] = {{"x", dims, 2}};
     o = (struct mgx_onnx_options){.inputs = inputs, .input_count = 1};
@@ -435,6 +441,27 @@ CASE(options_settle_free_dimensions)
     o = (struct mgx_onnx_options){.default_dim_value = 3, .default_dyn_dim = {.min = 2, .max = 4}};
     m = free_model();
     CHECK(refused_with(&m, &o, MGX_INVALID, "both set"));
+}
+
+// An image whose lengths a run brings, and one of which the model has them.
+CASE(pools_over_all_of_an_open_image_take_its_lengths_from_the_run)
+{
+    const struct mgx_dim open[] = {
+        {.min = 1, .max = 1}, {.min = 2, .max = 2}, {.min = 3, .max = 3}, {.min = 4, .max = 9}};
+    const struct mgx_onnx_dims inputs[] = {{"x", open, 4}};
+    const struct mgx_onnx_options o = {.inputs = inputs, .input_count = 1};
+    for (int i = 0; i < 2; i++) {
+        struct mgx_diag diag;
+        struct pb m = tiny_model("GlobalAveragePool(x:f[1,2,3,4])");
+        struct mgx_program *p = import_model(&m, i ? &o : NULL, &diag);
+        CHECK(p);
+        const struct mgx_ins *ins = mgx_program_main(p)->first;
+        while (ins && ins->op != &mgx_op_pooling)
+            ins = ins->next;
+        CHECK(ins);
+        CHECK_INT(mgx_ins_int(ins, "dyn_global"), i);
+        mgx_program_destroy(p);
+    }
 }
 
 CASE(free_dimensions_keep_their_names)
@@ -624,19 +651,19 @@ CASE(limits_are_kept)
 
 TEST_MAIN(
     ROW(imports_and_runs_one_node) ROW(names_nodes_as_origin) ROW(sorts_unsorted_nodes)
-        ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers)
-            ROW(refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
-                ROW(versions_are_checked) ROW(absent_versions_have_defaults)
-                    ROW(operators_are_listed_in_order_and_once)
-                        ROW(lists_all_operators_that_are_missing) ROW(unknown_operators_may_be_kept)
-                            ROW(declared_axes_of_length_1_are_added_behind)
-                                ROW(options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
-                                    ROW(assumed_sizes_that_do_not_fit_are_explained)
-                                        ROW(sizes_of_another_rank_are_named)
-                                            ROW(free_dimensions_keep_their_names)
-                                                ROW(functions_expand_with_their_attributes)
-                                                    ROW(expansion_has_a_budget) ROW(
-                                                        functions_that_reach_themselves_are_refused)
-                                                        ROW(calls_must_fit_their_function)
-                                                            ROW(long_chains_need_no_stack)
-                                                                ROW(limits_are_kept))
+        ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers) ROW(
+            refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
+            ROW(versions_are_checked) ROW(absent_versions_have_defaults) ROW(
+                operators_are_listed_in_order_and_once) ROW(lists_all_operators_that_are_missing)
+                ROW(unknown_operators_may_be_kept) ROW(declared_axes_of_length_1_are_added_behind)
+                    ROW(options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
+                        ROW(assumed_sizes_that_do_not_fit_are_explained)
+                            ROW(sizes_of_another_rank_are_named)
+                                ROW(pools_over_all_of_an_open_image_take_its_lengths_from_the_run)
+                                    ROW(free_dimensions_keep_their_names)
+                                        ROW(functions_expand_with_their_attributes)
+                                            ROW(expansion_has_a_budget)
+                                                ROW(functions_that_reach_themselves_are_refused)
+                                                    ROW(calls_must_fit_their_function)
+                                                        ROW(long_chains_need_no_stack)
+                                                            ROW(limits_are_kept))

@@ -110,6 +110,50 @@ CASE(products_are_those_of_rounded_factors)
             check_product(targets[t], i & 1, i & 2);
 }
 
+// Weights that lie the other way in memory are the same weights.
+CASE(weights_lie_as_they_like)
+{
+    struct world world;
+    struct mgx_str text = {0};
+    double got[2][ROWS * COLUMNS];
+    fill(&world, "ref");
+    mgx_str_put(&text,
+                "module: \"main\"\nx = @param:x -> float_type, {4, 6}, {6, 1}\nw = @literal{");
+    for (int i = 0; i < INNER * COLUMNS; i++)
+        mgx_str_printf(&text, "%s%.9g", i ? ", " : "", (double)w[i]);
+    mgx_str_printf(&text, "} -> float_type, {6, 3}, {1, 6}\n%s", plain);
+    struct mgx_program *p[2] = {product(plain), world_parse(text.text)};
+    const struct mgx_quant_options options = world_options();
+    for (int i = 0; i < 2; i++) {
+        CHECK(world_quantize(&world, p[i], &options, NULL));
+        CHECK(world_result(&world, p[i], 0, got[i]));
+        mgx_program_destroy(p[i]);
+    }
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        CHECK_NEAR(got[1][i], got[0][i], 0);
+    mgx_str_fini(&text);
+}
+
+// What boxes are made of stays in float; the product that they come from does not.
+CASE(boxes_stay_in_float_and_products_before_them_do_not)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = world_parse(
+        "module: \"main\"\nx = @param:x -> float_type, {1, 6, 4}, {24, 4, 1}\n"
+        "w = @param:w -> float_type, {1, 4, 4}, {16, 4, 1}\n"
+        "s = @param:s -> float_type, {1, 1, 6}, {6, 6, 1}\n"
+        "d = dot(x, w)\nb = add(d, d)\n"
+        "y = nonmaxsuppression[center_point_box=0,use_dyn_output=1](b, s)\n@0 = @return(y)\n");
+    CHECK_OK(mgx_quantize_float(p, MGX_HALF, NULL, 0, &diag), diag);
+    for (const struct mgx_ins *ins = mgx_program_main(p)->first; ins; ins = ins->next) {
+        if (ins->op == &mgx_op_dot)
+            CHECK_INT(ins->shape.type, MGX_HALF);
+        if (ins->op == &mgx_op_add)
+            CHECK_INT(ins->shape.type, MGX_FLOAT);
+    }
+    mgx_program_destroy(p);
+}
+
 CASE(without_samples_a_step_is_a_64th)
 {
     struct world world;
@@ -460,12 +504,13 @@ CASE(scores_with_a_mask_of_16_bits_are_attention)
 
 TEST_MAIN(
     ROW(products_are_those_of_rounded_factors) ROW(without_samples_a_step_is_a_64th)
-        ROW(a_convolution_has_a_scale_for_each_channel) ROW(one_value_is_quantized_once)
-            ROW(what_is_quantized_is_left_alone) ROW(a_kept_recipe_stays_when_there_is_nothing_left)
-                ROW(only_what_is_named) ROW(values_that_are_not_finite_leave_a_product_wide)
-                    ROW(zeros_and_one_value) ROW(empty_values)
-                        ROW(bodies_are_quantized_where_samples_came)
-                            ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
-                                ROW(what_cannot_be_is_refused_and_nothing_changes)
-                                    ROW(what_was_clamped_is_not_clamped_again_however_far_it_moves)
-                                        ROW(scores_with_a_mask_of_16_bits_are_attention))
+        ROW(a_convolution_has_a_scale_for_each_channel) ROW(one_value_is_quantized_once) ROW(
+            what_is_quantized_is_left_alone) ROW(a_kept_recipe_stays_when_there_is_nothing_left)
+            ROW(only_what_is_named) ROW(values_that_are_not_finite_leave_a_product_wide) ROW(
+                zeros_and_one_value) ROW(empty_values) ROW(bodies_are_quantized_where_samples_came)
+                ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
+                    ROW(what_cannot_be_is_refused_and_nothing_changes)
+                        ROW(what_was_clamped_is_not_clamped_again_however_far_it_moves)
+                            ROW(scores_with_a_mask_of_16_bits_are_attention)
+                                ROW(weights_lie_as_they_like)
+                                    ROW(boxes_stay_in_float_and_products_before_them_do_not))
