@@ -81,15 +81,15 @@ static void set_outputs(const struct part *part, const struct mgx_conv_place *at
     struct mgx_conv_place to = *at;
     if (plan->ring)
         to.y %= plan->ring;
-    row->c =
-        (char *)part->args->y + (plan->y_first + along(plan->walk.y, &to) + channel) * part->y_size;
-    row->residual = NULL;
+    row->run = (struct mgx_tile_run){.c = (char *)part->args->y +
+                                          (plan->y_first + along(plan->walk.y, &to) + channel) *
+                                              part->y_size,
+                                     .number = plan->pixel_first + along(plan->walk.pixel, at),
+                                     .rows = at->end - at->begin};
     if (mgx_end_reader(&plan->d.end))
-        row->residual =
+        row->run.operand =
             (const char *)part->args->residual +
             (plan->residual_first + along(plan->walk.residual, at) + channel) * part->residual_size;
-    row->pixel = plan->pixel_first + along(plan->walk.pixel, at);
-    row->width = at->end - at->begin;
 }
 
 // Integer sums begin with what the zero point adds over all taps, so those keep them.
@@ -127,7 +127,7 @@ static bool is_pair(const struct part *part, int r)
     assert(r >= 0);
     const struct mgx_conv_row *row = &part->rows[r];
     const int half = part->plan->kernel->half;
-    return row->width == half && r + 1 < part->row_count && row[1].width == half;
+    return row->run.rows == half && r + 1 < part->row_count && row[1].run.rows == half;
 }
 
 static void count_tiles(struct part *part)
@@ -135,7 +135,7 @@ static void count_tiles(struct part *part)
     const int rows = part->plan->kernel->rows;
     part->tiles = 0;
     for (int r = 0; r < part->row_count; r++) {
-        part->tiles += mgx_ceil_div(part->rows[r].width, rows);
+        part->tiles += mgx_ceil_div(part->rows[r].run.rows, rows);
         r += is_pair(part, r);
     }
 }
@@ -155,13 +155,13 @@ static void fill_block(struct part *part, int64_t begin, int64_t end)
         set_outputs(part, &at, row);
         set_kernel_rows(plan, &at, row);
         if (plan->method == MGX_CONV_DIRECT)
-            row->a = direct_row(part, &at);
+            row->run.a = direct_row(part, &at);
         else if (plan->method == MGX_CONV_UNROLLED) {
             // Two rows that make one tile read what either has.
-            const bool alone = row->width != plan->kernel->half;
+            const bool alone = row->run.rows != plan->kernel->half;
             mgx_conv_unroll_row(plan, x, part->group, &at, alone ? row->kernel_begin : 0,
                                 alone ? row->kernel_end : plan->d.kernel[1], copy);
-            row->a = copy;
+            row->run.a = copy;
             copy += plan->run * GROUP;
         } else {
             if (in_strip == 0) {
@@ -170,7 +170,7 @@ static void fill_block(struct part *part, int64_t begin, int64_t end)
                 strip = copy;
                 copy += plan->run * GROUP;
             }
-            row->a = strip;
+            row->run.a = strip;
             strip += mgx_strip_stride(&plan->d, 1) * plan->pitch * GROUP;
             in_strip--;
         }
@@ -178,148 +178,34 @@ static void fill_block(struct part *part, int64_t begin, int64_t end)
     count_tiles(part);
 }
 
-// Tiles that do not end in y as they are, and their residuals.
-struct scratch_tile {
-    _Alignas(64) float values[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
-    _Alignas(64) float residual[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
-};
-
 // A part of a panel's depth: all channels of some taps, or some channels of one tap.
 struct slice {
     int64_t tap_begin, tap_end;
     int64_t k, depth; // channels, in groups
 };
 
-// A tile: its pixels lie in two halves, consecutive in one row, or one row each.
-struct tile {
-    const struct part *part;
-    const struct slice *slice;
-    bool first, last; // of the slices that the row has: the sums begin, and are finished
-    int64_t p, col;
-    bool whole;       // the second half follows the first one in its row
-    int count[2];     // pixels of each half
-    int64_t pixel[2]; // number of each half's first one
-    char *y[2];
-    const char *residual[2]; // in memory
-    struct scratch_tile *scratch;
-};
-
-// `count` pixels from the first one of a half on.
-static struct mgx_tile pixels_of(const struct tile *t, const struct mgx_tile_args *args, int half,
-                                 int count)
+// What the tiles of a part have in common; set_panel says of which panel.
+static struct mgx_tiles tiles_of(const struct part *part)
 {
-    const struct mgx_conv_plan *plan = t->part->plan;
-    return (struct mgx_tile){
-        .data = (float *)(void *)args->c[half],
-        .stride = args->c_row / GROUP,
-        .row = t->pixel[half],
-        .row_step = plan->walk.pixel[3],
-        .col = t->part->group * plan->group_out + t->col,
-        .rows = count,
-        .cols = args->cols,
-        .thread = t->part->thread,
+    const struct mgx_conv_plan *plan = part->plan;
+    return (struct mgx_tiles){
+        .kernel = plan->kernel,
+        .end = &plan->d.end,
+        .ends = plan->ends,
+        .isa = plan->d.isa,
+        .c_type = plan->d.y_type,
+        .converts = plan->converts_y,
+        .has_c = true,
+        .c_size = part->y_size,
+        .operand_size = part->residual_size,
+        .c_row = plan->walk.y[3] * part->y_size,
+        .operand_row = plan->walk.residual[3] * part->residual_size,
+        .step = plan->walk.pixel[3],
+        .hook_user = part->args->hook_user,
+        .thread = part->thread,
+        .first = true,
+        .last = true,
     };
-}
-
-// Does what registers have left of `count` pixels. `residual`: as floats, where it is of such.
-static void finish_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
-                          int count, const char *residual, int64_t residual_row)
-{
-    const struct mgx_conv_plan *plan = t->part->plan;
-    const struct mgx_end *end = &plan->d.end;
-    const bool bytes = mgx_end_reads_bytes(end);
-    const struct mgx_tile tile = pixels_of(t, args, half, count);
-    const struct mgx_end_place place = {
-        .operand = bytes ? t->residual[half] : residual,
-        .operand_row = bytes ? plan->walk.residual[3] : residual_row,
-        .hook_user = t->part->args->hook_user,
-        .out = plan->converts_y ? t->y[half] : NULL,
-        .out_row = plan->walk.y[3] * t->part->y_size,
-        .type = plan->d.y_type,
-        .rounds = plan->converts_y && mgx_output_rounds(plan->kernel, plan->d.y_type),
-    };
-    mgx_end_tile(end, mgx_end_in_registers(end), end->count, plan->ends, &tile, &place);
-}
-
-// The residual of a half as floats in scratch.
-static void widen_residual(const struct tile *t, struct mgx_tile_args *args, int half)
-{
-    const struct mgx_conv_plan *plan = t->part->plan;
-    const mgx_convert_fn convert =
-        mgx_convert(plan->d.isa, mgx_end_reader(&plan->d.end)->type, MGX_KERNEL_F32);
-    const int64_t row = plan->walk.residual[3] * t->part->residual_size;
-    float *to = t->scratch->residual + half * plan->kernel->half * args->cols;
-    for (int i = 0; i < t->count[half]; i++)
-        convert(t->residual[half] + i * row, to + i * args->cols, args->cols);
-    args->residual[half] = (const char *)to;
-}
-
-// Points the arguments at y, or at scratch with the residual converted.
-static void set_outputs_of(const struct tile *t, struct mgx_tile_args *args)
-{
-    const struct mgx_conv_plan *plan = t->part->plan;
-    const int64_t half_values = plan->kernel->half * args->cols;
-    const bool floats = !mgx_end_reads_bytes(&plan->d.end);
-    for (int h = 0; h < 2; h++) {
-        args->c[h] = plan->converts_y ? (char *)(t->scratch->values + h * half_values) : t->y[h];
-        args->residual[h] = floats ? t->residual[h] : NULL;
-        if (plan->converts_y && args->residual[h])
-            widen_residual(t, args, h);
-    }
-}
-
-// Sums of earlier slices are in y, and this one's go there.
-static void run_slice_of(const struct tile *t, const mgx_tile_fn *tiles,
-                         const struct mgx_tile_args *whole)
-{
-    struct mgx_tile_args args = *whole;
-    args.clamp = whole->clamp && t->last;
-    if (!t->first) {
-        args.bias = NULL;
-        args.residual[0] = args.c[0];
-        args.residual[1] = args.c[1];
-        args.residual_row = args.c_row;
-        args.residual_bf16 = false;
-    }
-    tiles[t->count[0] + t->count[1]](&args);
-}
-
-static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_tile_args *args)
-{
-    const struct mgx_conv_plan *plan = t->part->plan;
-    const struct mgx_end *end = &plan->d.end;
-    set_outputs_of(t, args);
-    const char *residual[2] = {args->residual[0], args->residual[1]};
-    if (!t->first || !mgx_end_adds_first(end))
-        args->residual[0] = NULL;
-    if (t->first && t->last)
-        tiles[t->count[0] + t->count[1]](args);
-    else
-        run_slice_of(t, tiles, args);
-    if (!t->last || (mgx_output_simple(end) && !plan->converts_y))
-        return;
-    for (int h = 0; h < 2 && t->count[h]; h++) {
-        const int count = t->whole ? t->count[0] + t->count[1] : t->count[h];
-        finish_pixels(t, args, h, count, residual[h], args->residual_row);
-        if (t->whole)
-            return;
-    }
-}
-
-// Points one half of the tile at `count` pixels of a row, from x on.
-static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, int count, int half,
-                     struct mgx_tile_args *args)
-{
-    assert(count >= 0 && (half == 0 || half == 1));
-    const struct mgx_conv_walk *walk = &t->part->plan->walk;
-    const int64_t size = t->part->y_size;
-    t->count[half] = count;
-    t->pixel[half] = row->pixel + x * walk->pixel[3];
-    t->y[half] = row->c + (x * walk->y[3] + t->col) * size;
-    t->residual[half] =
-        row->residual ? row->residual + (x * walk->residual[3] + t->col) * t->part->residual_size
-                      : NULL;
-    args->a[half] = row->a + x * args->a_row + t->slice->k * GROUP;
 }
 
 // Panel p of a group's packed weights.
@@ -343,7 +229,8 @@ static struct mgx_ahead read_at(const struct mgx_conv_plan *plan, const char *pa
                               rows * mgx_panel_width(plan->kernel, plan->group_out, p) * GROUP};
 }
 
-static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
+static void set_panel(const struct part *part, int64_t p, struct mgx_tiles *tiles,
+                      struct mgx_tile_args *args)
 {
     assert(p >= 0);
     const struct mgx_conv_plan *plan = part->plan;
@@ -363,27 +250,30 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         args->start = part->args->start + channel;
     args->bias = part->args->bias ? part->args->bias + channel : NULL;
     args->scale = kernel->integer && part->args->scale ? part->args->scale + channel : NULL;
-    const bool scratch = plan->converts_y;
-    args->c_row = scratch ? args->cols * GROUP : plan->walk.y[3] * part->y_size;
-    args->residual_row =
-        scratch ? args->cols * GROUP : plan->walk.residual[3] * part->residual_size;
-    args->c_bf16 = !scratch && mgx_output_rounds(kernel, plan->d.y_type);
-    const struct mgx_end_step *reader = mgx_end_reader(&plan->d.end);
-    args->residual_bf16 = !scratch && reader && reader->kind != MGX_END_MIX &&
-                          mgx_output_rounds(kernel, reader->type);
+    tiles->col = col;
+    tiles->number_col = channel;
+    tiles->cols = args->cols;
 }
 
+// A slice of a panel on its way over the rows of a block. Sums of earlier slices are in y, and this
+// one's go there.
+struct pass {
+    const struct part *part;
+    struct slice slice;
+    const char *panel;
+    const float *bias;
+    bool clamp;
+    struct mgx_tiles tiles;
+};
+
 // The slice's taps of a row, or of two that make one tile; false if they have none of them.
-static bool set_taps(struct tile *t, const struct mgx_conv_row *row,
-                     const struct mgx_conv_row *second, const char *panel,
-                     struct mgx_tile_args *args)
+static bool set_taps(struct pass *t, const struct mgx_conv_row *row,
+                     const struct mgx_conv_row *second, struct mgx_tile_args *args)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
-    const struct slice *slice = t->slice;
-    if (mgx_gemm_in_chunks(plan->kernel)) { // a panel says itself where its values are
-        t->first = t->last = true;
+    const struct slice *slice = &t->slice;
+    if (mgx_gemm_in_chunks(plan->kernel)) // a panel says itself where its values are
         return true;
-    }
     const int64_t across = plan->d.kernel[1] > 0 ? plan->tap_count / plan->d.kernel[1] : 0;
     int64_t begin = mgx_min_i64(row->kernel_begin, second->kernel_begin) * across,
             end = mgx_max_i64(row->kernel_end, second->kernel_end) * across;
@@ -391,123 +281,38 @@ static bool set_taps(struct tile *t, const struct mgx_conv_row *row,
         begin = 0;
         end = plan->tap_count;
     }
-    t->first = slice->tap_begin <= begin && slice->k == 0;
-    t->last = slice->tap_end >= end && slice->k + slice->depth == plan->depth;
+    const bool first = slice->tap_begin <= begin && slice->k == 0;
+    const bool last = slice->tap_end >= end && slice->k + slice->depth == plan->depth;
     begin = mgx_max_i64(begin, slice->tap_begin);
     end = mgx_min_i64(end, slice->tap_end);
+    t->tiles.first = first;
+    t->tiles.last = last;
+    args->bias = first ? t->bias : NULL;
+    args->clamp = t->clamp && last;
     args->taps = plan->taps + begin;
     args->tap_count = end - begin;
-    args->b = panel + (begin * plan->depth + slice->k) * args->b_row;
-    return begin < end || (t->first && t->last); // without any taps the sums are the bias
-}
-
-// What the tiles of a slice fetch: a share each, as long as there is something left.
-struct fetching {
-    struct mgx_ahead_step share;
-    int64_t taps, left;
-};
-
-static void start_fetching(const struct fetching *f, struct mgx_tile_args *args)
-{
-    args->ahead_step = f->left > 0 ? f->share.bytes : 0;
-}
-
-static void end_fetching(struct fetching *f, struct mgx_tile_args *args)
-{
-    args->ahead += f->left > 0 ? f->taps * f->share.tile_bytes : 0;
-    f->left -= f->taps * f->share.tile_bytes;
-}
-
-// Whether run_row takes the row, if it makes no tile with the next one: its sums begin and end
-// here, and are what y holds.
-static bool is_whole(const struct tile *t)
-{
-    return t->first && t->last && !t->part->plan->converts_y;
-}
-
-// A row of tiles. All that changes from one to the next is where they lie: of shallow tiles,
-// setting them up one by one is a third of the time. What registers do not do is done for a few
-// tiles at once, while they are in L1.
-static void run_row(struct tile *t, const struct mgx_conv_row *row, int count,
-                    const mgx_tile_fn *tiles, struct fetching *f, struct mgx_tile_args *args)
-{
-    enum { TOGETHER = 4 };
-    const struct mgx_end *end = &t->part->plan->d.end;
-    const int half = t->part->plan->kernel->half, width = (int)row->width;
-    const int least = width / count, more = width % count;
-    const bool simple = mgx_output_simple(end);
-    assert(!mgx_output_has_bytes(end)); // with those y is converted
-    for (int i = 0, x = 0, done = 0; i < count; i++, x = done) {
-        set_half(t, row, x, half, 0, args);
-        set_half(t, row, x + half, half, 1, args);
-        for (int h = 0; h < 2; h++) {
-            args->c[h] = t->y[h];
-            args->residual[h] = mgx_end_adds_first(end) ? t->residual[h] : NULL;
-        }
-        for (;;) {
-            const int pixels = least + (i < more);
-            start_fetching(f, args);
-            tiles[pixels](args);
-            end_fetching(f, args);
-            done += pixels;
-            if (i + 1 == count || (!simple && i % TOGETHER == TOGETHER - 1))
-                break;
-            i++;
-            for (int h = 0; h < 2; h++) {
-                args->a[h] += pixels * args->a_row;
-                args->c[h] += pixels * args->c_row;
-                args->residual[h] += args->residual[h] ? pixels * args->residual_row : 0;
-            }
-        }
-        args->c[0] = t->y[0];
-        if (!simple)
-            finish_pixels(t, args, 0, done - x, t->residual[0], args->residual_row);
-    }
+    args->b = t->panel + (begin * plan->depth + slice->k) * args->b_row;
+    return begin < end || (first && last); // without any taps the sums are the bias
 }
 
 // All tiles of the block for one slice of a panel; they fetch what is read after it.
-static void run_slice(const struct part *part, const struct slice *slice, int64_t p,
-                      const char *panel, struct mgx_ahead ahead, struct mgx_tile_args *args)
+static void run_slice(struct pass *t, struct mgx_ahead ahead, struct mgx_tile_args *args)
 {
-    const struct mgx_gemm_kernel *kernel = part->plan->kernel;
-    const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
-    const int half = kernel->half;
-    const int64_t taps = slice->tap_end - slice->tap_begin;
-    struct fetching f = {mgx_ahead_share(ahead, slice->depth, mgx_max_i64(taps * part->tiles, 1)),
-                         taps, ahead.bytes};
-    args->depth = slice->depth;
-    args->ahead = ahead.bytes ? ahead.at : args->b;
-    struct scratch_tile scratch;
-    struct tile t = {.part = part, .slice = slice, .p = p, .col = p * kernel->cols};
-    t.scratch = &scratch;
+    const struct part *part = t->part;
+    const int64_t from = t->slice.k * GROUP;
+    struct mgx_fetch fetch = mgx_fetch_of(ahead, t->slice.depth,
+                                          t->slice.tap_end - t->slice.tap_begin, part->tiles, args);
+    args->depth = t->slice.depth;
     for (int r = 0; r < part->row_count; r++) {
         const struct mgx_conv_row *row = &part->rows[r];
         const bool pair = is_pair(part, r);
         r += pair;
-        // `count` tiles as equal as can be; of shallow ones a division each would be a good part.
-        if (!set_taps(&t, row, pair ? row + 1 : row, panel, args))
+        if (!set_taps(t, row, pair ? row + 1 : row, args))
             continue;
-        const int width = (int)row->width, count = (width + kernel->rows - 1) / kernel->rows;
-        if (!pair && is_whole(&t)) {
-            run_row(&t, row, count, tiles, &f, args);
-            continue;
-        }
-        const int least = width / count, more = width % count;
-        for (int x = 0, pixels, owed = 0; x < width; x += pixels) {
-            owed += more;
-            pixels = least + (owed >= count);
-            owed -= owed >= count ? count : 0;
-            const int first = pixels < half ? pixels : half;
-            set_half(&t, row, x, first, 0, args);
-            t.whole = !pair;
-            if (pair)
-                set_half(&t, row + 1, 0, half, 1, args);
-            else
-                set_half(&t, row, x + half, pixels - first, 1, args);
-            start_fetching(&f, args);
-            run_tile(&t, tiles, args);
-            end_fetching(&f, args);
-        }
+        struct mgx_tile_run run[2] = {row->run, row[pair].run};
+        run[0].a += from;
+        run[1].a += from;
+        mgx_tiles_run(&t->tiles, &run[0], pair ? &run[1] : NULL, &fetch, args);
     }
 }
 
@@ -530,56 +335,36 @@ static struct mgx_ahead read_after(const struct part *part, int64_t p, int panel
     return part->more_blocks ? read_at(part->plan, part->packed, part->p_begin) : part->next;
 }
 
-static void set_strips(const struct part *part, struct mgx_tile_args *args)
-{
-    const struct mgx_conv_plan *plan = part->plan;
-    args->taps = plan->taps;
-    args->tap_count = plan->tap_count;
-    args->depth = plan->depth;
-    args->end = mgx_output_listed(&plan->d.end);
-    args->c_row = plan->walk.y[3] * part->y_size;
-    args->residual_row = plan->walk.residual[3] * part->residual_size;
-}
-
-// Row r of the block.
-static void set_strip(const struct part *part, int64_t p, int r, struct mgx_tile_args *args)
-{
-    const struct mgx_conv_row *row = &part->rows[r];
-    const int64_t col = p * part->plan->kernel->cols;
-    args->a[0] = row->a;
-    args->c[0] = row->c + col * part->y_size;
-    args->residual[0] = row->residual ? row->residual + col * part->residual_size : NULL;
-}
-
 // Whether panel p and the next one are made at once.
-static bool makes_pair(const struct part *part, int64_t p, struct mgx_tile_args *args)
+static bool makes_pair(const struct part *part, int64_t p, const struct mgx_tiles *tiles,
+                       struct mgx_tile_args *args)
 {
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     if (!kernel->pair || p + 1 >= part->p_end || (p + 2) * kernel->cols > part->plan->group_out)
         return false;
     bool suits = true;
-    for (int r = 0; r < part->row_count && suits; r++) {
-        set_strip(part, p, r, args);
-        suits = kernel->suits_pair(args, part->rows[r].width);
-    }
+    for (int r = 0; r < part->row_count && suits; r++)
+        suits = mgx_tiles_pair_suits(tiles, &part->rows[r].run, args);
     return suits;
 }
 
 // A panel or two for all rows of the block, each in one go; returns how many.
-static int run_strips(const struct part *part, int64_t p, const struct mgx_tile_args *panel)
+static int run_strips(const struct part *part, int64_t p, const struct mgx_tiles *tiles,
+                      const struct mgx_tile_args *panel)
 {
     const struct mgx_conv_plan *plan = part->plan;
     struct mgx_tile_args args = *panel;
-    set_strips(part, &args);
-    const int panels = makes_pair(part, p, &args) ? 2 : 1;
+    args.taps = plan->taps;
+    args.tap_count = plan->tap_count;
+    args.depth = plan->depth;
+    const int panels = makes_pair(part, p, tiles, &args) ? 2 : 1;
     const struct mgx_ahead ahead = read_after(part, p, panels);
     args.ahead = ahead.at;
     args.ahead_step = (mgx_ceil_div(ahead.bytes, mgx_max_i64(part->tiles, 1)) + 63) & ~INT64_C(63);
     for (int r = 0; r < part->row_count; r++) {
-        const int64_t width = part->rows[r].width;
-        set_strip(part, p, r, &args);
-        (panels == 2 ? plan->kernel->pair : plan->kernel->strip)(&args, width);
-        args.ahead += args.ahead_step * mgx_ceil_div(width, plan->kernel->rows);
+        const struct mgx_tile_run *run = &part->rows[r].run;
+        mgx_tiles_strip(tiles, run, panels, &args);
+        args.ahead += args.ahead_step * mgx_ceil_div(run->rows, plan->kernel->rows);
         if (args.ahead - ahead.at >= ahead.bytes)
             args.ahead_step = 0;
     }
@@ -587,32 +372,35 @@ static int run_strips(const struct part *part, int64_t p, const struct mgx_tile_
 }
 
 // A panel, slice by slice, or more than one as strips; returns how many.
-static int run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
+static int run_panel(const struct part *part, int64_t p, const struct mgx_tiles *tiles,
+                     struct mgx_tile_args *args)
 {
     assert(p >= 0);
     const struct mgx_conv_plan *plan = part->plan;
-    const char *panel = args->b;
     if (ends_in_registers(plan))
-        return run_strips(part, p, args);
+        return run_strips(part, p, tiles, args);
     const int64_t taps = mgx_max_i64(plan->slice_taps, 1);
-    struct slice slice = {.tap_end = 0};
+    struct pass pass = {
+        .part = part, .panel = args->b, .bias = args->bias, .clamp = args->clamp, .tiles = *tiles};
+    struct slice *slice = &pass.slice;
     do {
-        slice.tap_begin = slice.tap_end;
-        slice.tap_end = mgx_min_i64(slice.tap_begin + taps, plan->tap_count);
-        slice.k = slice.depth = 0;
+        slice->tap_begin = slice->tap_end;
+        slice->tap_end = mgx_min_i64(slice->tap_begin + taps, plan->tap_count);
+        slice->k = slice->depth = 0;
         do {
-            slice.k += slice.depth;
-            slice.depth = mgx_min_i64(plan->slice_depth, plan->depth - slice.k);
-            const int64_t rows = (slice.tap_end - slice.tap_begin) * slice.depth;
+            slice->k += slice->depth;
+            slice->depth = mgx_min_i64(plan->slice_depth, plan->depth - slice->k);
+            const int64_t rows = (slice->tap_end - slice->tap_begin) * slice->depth;
             const bool last =
-                slice.tap_end == plan->tap_count && slice.k + slice.depth == plan->depth;
+                slice->tap_end == plan->tap_count && slice->k + slice->depth == plan->depth;
             const char *end =
-                panel + (slice.tap_begin * plan->depth + slice.k + rows) * args->b_row;
-            run_slice(part, &slice, p, panel,
+                pass.panel + (slice->tap_begin * plan->depth + slice->k + rows) * args->b_row;
+            run_slice(&pass,
                       last ? read_after(part, p, 1) : (struct mgx_ahead){end, rows * args->b_row},
                       args);
-        } while (slice.k + slice.depth < plan->depth);
-    } while (slice.tap_end < plan->tap_count);
+        } while (slice->k + slice->depth < plan->depth);
+    } while (slice->tap_end < plan->tap_count);
+    args->clamp = pass.clamp;
     return 1;
 }
 
@@ -624,6 +412,7 @@ static void run_part(struct part *part)
         .a_row = plan->pixel,
         .registers = &registers,
     };
+    struct mgx_tiles tiles = tiles_of(part);
     mgx_output_clamp(&plan->d.end, &args);
     const int64_t rows = part->row_end - part->row_begin;
     const int64_t blocks = mgx_ceil_div(rows, plan->block_rows);
@@ -632,8 +421,8 @@ static void run_part(struct part *part)
                    part->row_begin + rows * (i + 1) / blocks);
         part->more_blocks = i + 1 < blocks;
         for (int64_t p = part->p_begin; p < part->p_end;) {
-            set_panel(part, p, &args);
-            p += run_panel(part, p, &args);
+            set_panel(part, p, &tiles, &args);
+            p += run_panel(part, p, &tiles, &args);
         }
     }
     if (plan->kernel->release)

@@ -3,13 +3,11 @@
 #pragma once
 
 #include "targets/cpu/kernel/image/conv_plan.h"
+#include "targets/cpu/kernel/product/tiles.h"
 
 // A row of output pixels in the workspace of a thread.
 struct mgx_conv_row {
-    const char *a; // its first pixel's first tap
-    char *c;
-    const char *residual;
-    int64_t pixel, width;
+    struct mgx_tile_run run;          // of A: each pixel's first tap
     int64_t kernel_begin, kernel_end; // rows of the kernel that do not read padding alone
 };
 

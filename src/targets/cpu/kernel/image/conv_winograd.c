@@ -37,6 +37,7 @@
 #include "targets/cpu/kernel/image/winograd_tiles.h"
 #include "targets/cpu/kernel/product/gemm.h"
 #include "targets/cpu/kernel/product/output.h"
+#include "targets/cpu/kernel/product/tiles.h"
 #include "targets/cpu/machine/cpuid.h"
 
 // A block has about as many tiles as two of the micro-kernel's for each MiB of L2: with fewer, U is
@@ -452,25 +453,15 @@ static void multiply(const struct job *job, int64_t p, int64_t count, const floa
         .c_row = cols * FLOAT,
         .cols = (int)width,
     };
-    const mgx_tile_fn *tiles = width == cols ? kernel->wide : kernel->narrow;
     for (int64_t e = 0; e < elements; e++) {
         args.b =
             (const char *)job->args->packed + p * cols * depth * elements * FLOAT + e * panel_bytes;
-        const struct mgx_ahead ahead =
-            e + 1 < elements ? (struct mgx_ahead){args.b + panel_bytes, panel_bytes} : next;
-        const struct mgx_ahead_step step = mgx_ahead_share(ahead, depth, groups);
-        int64_t left = ahead.bytes;
-        args.ahead = ahead.bytes ? ahead.at : args.b;
-        for (int64_t t = 0; t < groups; t++, left -= step.tile_bytes) {
-            const int64_t row = count * t / groups;
-            args.a[0] = (const char *)(v + e * element + row * v_row(plan));
-            args.a[1] = args.a[0] + kernel->half * args.a_row;
-            args.c[0] = (char *)(sums + e * sums_element(plan) + row * cols);
-            args.c[1] = args.c[0] + kernel->half * args.c_row;
-            args.ahead_step = left > 0 ? step.bytes : 0;
-            tiles[count * (t + 1) / groups - row](&args);
-            args.ahead += left > 0 ? step.tile_bytes : 0;
-        }
+        args.a[0] = (const char *)(v + e * element);
+        args.c[0] = (char *)(sums + e * sums_element(plan));
+        struct mgx_fetch fetch = mgx_fetch_of(
+            e + 1 < elements ? (struct mgx_ahead){args.b + panel_bytes, panel_bytes} : next, depth,
+            1, groups, &args);
+        mgx_tiles_of_rows(kernel, count, &fetch, &args);
     }
 }
 
@@ -518,7 +509,7 @@ static void multiply_row(const struct part *t, int64_t i, int64_t c, int64_t p)
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const int64_t cols = kernel->cols, depth = mgx_min_i64(plan->depth_block, plan->group_in - c);
     const int64_t width = mgx_panel_width(kernel, plan->group_out, p);
-    const int64_t groups = mgx_ceil_div(t->tiles, kernel->rows), zero = 0;
+    const int64_t zero = 0;
     const int64_t all = plan->group_in * cols * HALF; // of a panel
     const int64_t half_bytes = 3 * depth * width * FLOAT, tile_bytes = depth / 4 * 256;
     const float *half =
@@ -535,22 +526,14 @@ static void multiply_row(const struct part *t, int64_t i, int64_t c, int64_t p)
         .c_row = sums_row(plan) * FLOAT,
         .cols = (int)width,
     };
-    const mgx_tile_fn *tiles = width == cols ? kernel->wide : kernel->narrow;
-    for (int64_t n = 0; n < EDGE * groups; n++) {
-        const int64_t k = n / groups, g = n % groups, row = t->tiles * g / groups;
-        const int64_t e = i * EDGE + k;
+    struct mgx_fetch fetch = {{256, tile_bytes}, 1, half_bytes};
+    args.ahead = next;
+    for (int64_t k = 0, e = i * EDGE; k < EDGE; k++, e++) {
         args.b = (const char *)(t->expanded + k * depth * width);
-        args.a[0] = (const char *)(t->v + e * t->element + row * v_row(plan) + c);
-        args.a[1] = args.a[0] + kernel->half * args.a_row;
-        args.c[0] = (char *)(t->sums + e * sums_element(plan) + row * sums_row(plan) +
-                             (p - t->first) * cols);
-        args.c[1] = args.c[0] + kernel->half * args.c_row;
+        args.a[0] = (const char *)(t->v + e * t->element + c);
+        args.c[0] = (char *)(t->sums + e * sums_element(plan) + (p - t->first) * cols);
         args.residual[0] = c ? args.c[0] : NULL;
-        args.residual[1] = c ? args.c[1] : NULL;
-        const bool ahead = n * tile_bytes < half_bytes;
-        args.ahead = next + (ahead ? n * tile_bytes : 0);
-        args.ahead_step = ahead ? 256 : 0;
-        tiles[t->tiles * (g + 1) / groups - row](&args);
+        mgx_tiles_of_rows(kernel, t->tiles, &fetch, &args);
     }
 }
 

@@ -27,6 +27,7 @@
 #include "targets/cpu/kernel/image/winograd_tiles.h"
 #include "targets/cpu/kernel/product/gemm.h"
 #include "targets/cpu/kernel/product/output.h"
+#include "targets/cpu/kernel/product/tiles.h"
 #include "targets/cpu/machine/cpuid.h"
 
 enum {
@@ -565,7 +566,7 @@ static void transform_inputs(const struct job *job, const struct block *block,
 
 // Tiles that are multiplied at an element: all, or those of some kinds.
 struct rows {
-    int64_t first;
+    int64_t first, count;
     int groups; // of them, one behind the other
     int64_t of[MOST_TILES];
     struct mgx_ahead_step ahead;
@@ -585,7 +586,8 @@ static struct rows rows_of(const struct mgx_conv_plan *plan, int64_t first, int6
                            const struct products *m)
 {
     const int64_t tiles = end - first;
-    struct rows r = {.first = first, .groups = (int)mgx_ceil_div(tiles, plan->kernel->rows)};
+    struct rows r = {
+        .first = first, .count = tiles, .groups = (int)mgx_ceil_div(tiles, plan->kernel->rows)};
     for (int i = 0; i < r.groups; i++)
         r.of[i] = tiles * (i + 1) / r.groups - tiles * i / r.groups;
     if (r.groups)
@@ -668,16 +670,9 @@ static void tile_element(const struct mgx_conv_plan *plan, const struct products
         .c_row = sums_tile(plan) * 4,
         .cols = kernel->cols,
         .ahead = ahead ? ahead : m->u,
-        .ahead_step = ahead ? rows->ahead.bytes : 0,
     };
-    for (int i = 0; i < rows->groups; i++) {
-        args.a[1] = args.a[0] + kernel->half * args.a_row;
-        args.c[1] = args.c[0] + kernel->half * args.c_row;
-        kernel->wide[rows->of[i]](&args);
-        args.a[0] += rows->of[i] * args.a_row;
-        args.c[0] += rows->of[i] * args.c_row;
-        args.ahead += ahead ? rows->ahead.tile_bytes : 0;
-    }
+    struct mgx_fetch fetch = {rows->ahead, 1, ahead ? m->bytes : 0};
+    mgx_tiles_of_rows(kernel, rows->count, &fetch, &args);
 }
 
 // All elements of a panel. Each fetches the next one's weights.

@@ -13,6 +13,7 @@
 #include "targets/cpu/kernel/product/copy_rows.h"
 #include "targets/cpu/kernel/product/gemm_plan.h"
 #include "targets/cpu/kernel/product/output.h"
+#include "targets/cpu/kernel/product/tiles.h"
 #include "targets/cpu/kernel/split.h"
 struct job {
     const struct mgx_gemm_plan *plan;
@@ -190,144 +191,59 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         args->start = part->args->start + col;
 }
 
-// Tiles that do not end in C as they are, and their residuals.
-struct scratch_tile {
-    _Alignas(64) float values[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
-    _Alignas(64) float residual[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
-};
-
-// The rectangle of C being made.
-struct place {
-    int64_t row, col;
-    int rows, cols;
-};
-
-static const char *residual_at(const struct part *part, int64_t row, int64_t col)
-{
-    assert(row >= 0 && row < part->plan->desc.m && col >= 0 && col < part->plan->desc.n);
-    const struct mgx_gemm_desc *d = &part->plan->desc;
-    return part->residual ? part->residual + (row * d->residual_row + col) * part->residual_size
-                          : NULL;
-}
-
-// Whether registers add a residual of bf16 as it lies.
-static bool adds_bf16(const struct mgx_gemm_plan *plan)
-{
-    const struct mgx_end *end = &plan->desc.end;
-    return !plan->converts_c && mgx_end_adds_first(end) &&
-           mgx_output_rounds(plan->kernel, end->step[0].type);
-}
-
-// The residual, as floats unless registers take it as it is: args->residual[0], whether the
-// registers are to add it or not.
-static void set_residual(const struct part *part, const struct place *at,
-                         struct mgx_tile_args *args, struct scratch_tile *scratch)
-{
-    const struct mgx_gemm_desc *d = &part->plan->desc;
-    args->residual[0] = residual_at(part, at->row, at->col);
-    if (mgx_end_reads_bytes(&d->end))
-        args->residual[0] = NULL;
-    args->residual_row = d->residual_row * part->residual_size;
-    args->residual_bf16 = adds_bf16(part->plan);
-    if (!mgx_output_widens(&d->end) || args->residual_bf16)
-        return;
-    const mgx_convert_fn convert =
-        mgx_convert(d->isa, mgx_end_reader(&d->end)->type, MGX_KERNEL_F32);
-    for (int i = 0; i < at->rows; i++)
-        convert(args->residual[0] + i * args->residual_row, scratch->residual + i * at->cols,
-                at->cols);
-    args->residual[0] = (const char *)scratch->residual;
-    args->residual_row = at->cols * GROUP_BYTES;
-}
-
-// Sets the operands of a rectangle; returns its residual as floats, for what follows the registers.
-static const char *set_rows(const struct part *part, const struct place *at,
-                            struct mgx_tile_args *args, struct scratch_tile *scratch)
-{
-    assert(at->row >= part->m_begin && at->row + at->rows <= part->m_end);
-    assert(at->rows > 0 && at->cols > 0 && at->col + at->cols <= part->plan->desc.n);
-    const struct mgx_gemm_desc *d = &part->plan->desc;
-    const int half = part->plan->kernel->half;
-    args->a_row = part->a_row;
-    args->a[0] = part->a_block + (at->row - part->row) * part->a_row;
-    args->a[1] = args->a[0] + half * args->a_row;
-    if (d->hook_only || part->plan->converts_c) {
-        args->c[0] = (char *)scratch->values;
-        args->c_row = at->cols * GROUP_BYTES;
-    } else {
-        args->c[0] = part->c + (at->row * d->c_row + at->col) * part->c_size;
-        args->c_row = d->c_row * part->c_size;
-    }
-    args->c_bf16 = mgx_output_rounds(part->plan->kernel, d->c_type) && !d->hook_only &&
-                   !part->plan->converts_c;
-    args->c[1] = args->c[0] + half * args->c_row;
-    set_residual(part, at, args, scratch);
-    const char *residual = args->residual[0];
-    if (part->k > 0) { // what earlier blocks of depth have summed
-        args->residual[0] = args->c[0];
-        args->residual_row = args->c_row;
-        args->residual_bf16 = false;
-    } else if (!mgx_end_adds_first(&d->end))
-        args->residual[0] = NULL;
-    args->residual[1] = args->residual[0] ? args->residual[0] + half * args->residual_row : NULL;
-    return residual;
-}
-
-// Does what registers have left. `residual`: as floats, where it is of such.
-static void finish_tile(const struct part *part, const struct mgx_tile_args *args,
-                        const struct place *at, const char *residual)
+// What the tiles of the current block have in common; set_columns says of which panel.
+static struct mgx_tiles tiles_of(const struct part *part)
 {
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
-    const struct mgx_end *end = &d->end;
-    const bool bytes = mgx_end_reads_bytes(end), scratch = mgx_output_widens(end);
-    const int first = mgx_end_in_registers(end);
-    if (part->k + part->depth < plan->groups || (first == end->count && !plan->converts_c))
-        return;
-    const struct mgx_tile tile = {
-        .data = (float *)(void *)args->c[0],
-        .stride = args->c_row / GROUP_BYTES,
-        .row = part->first_row + at->row,
-        .row_step = 1,
-        .col = at->col,
-        .rows = at->rows,
-        .cols = at->cols,
-        .thread = part->thread,
-    };
-    char *c = d->hook_only ? NULL : part->c + (at->row * d->c_row + at->col) * part->c_size;
-    const struct mgx_end_place place = {
-        .operand = bytes ? residual_at(part, at->row, at->col) : residual,
-        .operand_row = scratch ? at->cols * GROUP_BYTES : d->residual_row * part->residual_size,
+    return (struct mgx_tiles){
+        .kernel = plan->kernel,
+        .end = &d->end,
+        .ends = plan->ends,
+        .isa = d->isa,
+        .c_type = d->c_type,
+        .converts = plan->converts_c,
+        .has_c = !d->hook_only,
+        .c_size = part->c_size,
+        .operand_size = part->residual_size,
+        .c_row = d->c_row * part->c_size,
+        .operand_row = d->residual_row * part->residual_size,
+        .step = 1,
         .hook_user = part->args->hook_user,
-        .out = plan->converts_c ? c : NULL,
-        .out_row = d->c_row * part->c_size,
-        .type = d->c_type,
-        .rounds = plan->converts_c && mgx_output_rounds(plan->kernel, d->c_type),
+        .thread = part->thread,
+        .first = part->k == 0,
+        .last = part->k + part->depth == plan->groups,
     };
-    mgx_end_tile(end, first, end->count, plan->ends, &tile, &place);
 }
 
-static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
+static void set_columns(struct mgx_tiles *t, int64_t col, int cols)
 {
-    const struct mgx_gemm_kernel *kernel = part->plan->kernel;
-    const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
-    const int64_t count = mgx_ceil_div(part->rows, kernel->rows);
-    const struct mgx_ahead ahead = read_after(part, p, 1);
-    const struct mgx_ahead_step step = mgx_ahead_share(ahead, part->depth, count);
-    int64_t left = ahead.bytes;
-    args->ahead = ahead.bytes ? ahead.at : args->b;
-    struct scratch_tile scratch;
-    struct place at = {.col = p * kernel->cols, .cols = args->cols};
-    for (int64_t t = 0; t < count; t++) {
-        at.row = part->row + part->rows * t / count;
-        at.rows = (int)(part->row + part->rows * (t + 1) / count - at.row);
-        const char *residual = set_rows(part, &at, args, &scratch);
-        args->ahead_step = left > 0 ? step.bytes : 0;
-        tiles[at.rows](args);
-        finish_tile(part, args, &at, residual);
-        args->ahead += left > 0 ? step.tile_bytes : 0;
-        left -= step.tile_bytes;
-    }
+    t->col = t->number_col = col;
+    t->cols = cols;
+}
+
+// The rows of the current block.
+static struct mgx_tile_run run_of(const struct part *part)
+{
+    const struct mgx_gemm_desc *d = &part->plan->desc;
+    return (struct mgx_tile_run){
+        .a = part->a_block,
+        .c = d->hook_only ? NULL : part->c + part->row * d->c_row * part->c_size,
+        .operand = part->residual
+                       ? part->residual + part->row * d->residual_row * part->residual_size
+                       : NULL,
+        .number = part->first_row + part->row,
+        .rows = part->rows,
+    };
+}
+
+static void run_panel(const struct part *part, const struct mgx_tiles *t, int64_t p,
+                      struct mgx_tile_args *args)
+{
+    const struct mgx_tile_run run = run_of(part);
+    struct mgx_fetch fetch = mgx_fetch_of(read_after(part, p, 1), part->depth, 1,
+                                          mgx_ceil_div(part->rows, t->kernel->rows), args);
+    mgx_tiles_run(t, &run, NULL, &fetch, args);
 }
 
 // Whether a tile's results are what C wants when they leave the registers.
@@ -348,41 +264,21 @@ static bool finishes_strips(const struct mgx_gemm_plan *plan)
            !mgx_output_has_bytes(end) && !mgx_end_has_block(end) && !mgx_output_simple(end);
 }
 
-// Whether panel p and the next one are made at once, of arguments for the first.
-static bool makes_pair(const struct part *part, int64_t p, const struct mgx_tile_args *args)
-{
-    const struct mgx_gemm_plan *plan = part->plan;
-    return plan->kernel->pair && plan->desc.packed && p + 1 < part->p_end &&
-           (p + 2) * plan->kernel->cols <= plan->desc.n &&
-           plan->kernel->suits_pair(args, part->rows);
-}
-
 // A panel or two for all rows of the block in one go; returns how many.
-static int run_strip(const struct part *part, int64_t p, struct mgx_tile_args *args)
+static int run_strip(const struct part *part, const struct mgx_tiles *t, int64_t p,
+                     struct mgx_tile_args *args)
 {
-    assert(part->plan->kernel->strip && part->rows > 0);
     const struct mgx_gemm_plan *plan = part->plan;
-    const struct mgx_gemm_desc *d = &plan->desc;
+    const struct mgx_tile_run run = run_of(part);
     const int64_t tiles = mgx_ceil_div(part->rows, plan->kernel->rows);
-    const int64_t col = p * plan->kernel->cols;
-    args->end = mgx_output_listed(&d->end);
-    args->a[0] = part->a_block;
-    args->a_row = part->a_row;
-    args->c[0] = part->c + (part->row * d->c_row + col) * part->c_size;
-    args->c_row = d->c_row * part->c_size;
-    args->residual[0] = residual_at(part, part->row, col);
-    args->residual_row = d->residual_row * part->residual_size;
-    const int panels = makes_pair(part, p, args) ? 2 : 1;
-    const struct mgx_ahead ahead = read_after(part, p, panels);
+    const bool pair = plan->kernel->pair && plan->desc.packed && p + 1 < part->p_end &&
+                      (p + 2) * plan->kernel->cols <= plan->desc.n &&
+                      mgx_tiles_pair_suits(t, &run, args);
+    const struct mgx_ahead ahead = read_after(part, p, 1 + pair);
     args->ahead = ahead.at;
     args->ahead_step = (mgx_ceil_div(ahead.bytes, tiles) + 63) & ~INT64_C(63);
-    (panels == 2 ? plan->kernel->pair : plan->kernel->strip)(args, part->rows);
-    if (!mgx_output_simple(&d->end)) {
-        const struct place at = {
-            .row = part->row, .rows = (int)part->rows, .col = col, .cols = args->cols};
-        finish_tile(part, args, &at, NULL);
-    }
-    return panels;
+    mgx_tiles_strip(t, &run, 1 + pair, args);
+    return 1 + pair;
 }
 
 // Whether panels that lie one behind the other are too many for L2 to have them still, with those
@@ -429,21 +325,22 @@ static void run_few_panels(const struct part *part, const struct few *few, int64
 
 // Panels from `p` for one or two rows at a time, as many as are whole; returns the first one left.
 // What follows the registers is done for several panels at once.
-static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args *args)
+static int64_t run_few(const struct part *part, struct mgx_tiles *t, int64_t p,
+                       struct mgx_tile_args *args)
 {
     const struct few few = few_of(part);
     const int cols = part->plan->kernel->cols;
     const int together = MGX_TILE_MAX_PANELS * MGX_TILE_MAX_COLS / cols;
     const int64_t whole = mgx_min_i64(part->p_end, part->plan->desc.n / cols);
-    struct scratch_tile scratch;
-    struct place at = {.row = part->row, .rows = (int)part->rows};
+    const struct mgx_tile_run run = run_of(part);
+    struct mgx_tile_scratch scratch;
+    struct mgx_tile_at at;
     for (int count; p + few.panels <= whole; p += count) {
         count = (int)(mgx_min_i64(whole - p, together) / few.panels * few.panels);
-        at.col = p * cols;
-        at.cols = count * cols;
-        const char *residual = set_rows(part, &at, args, &scratch);
+        set_columns(t, p * cols, count * cols);
+        mgx_tiles_begin(t, &run, 0, (int)part->rows, &at, &scratch, args);
         run_few_panels(part, &few, p, count, args);
-        finish_tile(part, args, &at, residual);
+        mgx_tiles_end(t, &at, args);
     }
     return p;
 }
@@ -486,17 +383,19 @@ static void set_narrow_rows(const struct part *part, const struct mgx_narrow_ker
 struct narrow_run {
     const struct mgx_narrow_kernel *kernel;
     struct mgx_tile_args tile;
+    struct mgx_tiles tiles;
 };
 
-// The rows of a place times a narrow panel, or times two of them.
+// `rows` rows from `own` on times a narrow panel, or times two of them.
 static void multiply_narrow(const struct part *part, const struct narrow_run *run, int panels,
-                            struct place at, const struct mgx_narrow_args *all)
+                            int64_t own, int rows, const struct mgx_narrow_args *all)
 {
+    const struct mgx_tile_run block = run_of(part);
     struct mgx_tile_args tile = run->tile;
-    struct scratch_tile scratch;
+    struct mgx_tile_scratch scratch;
+    struct mgx_tile_at at;
     struct mgx_narrow_args args = *all;
-    const int64_t own = at.row - part->row; // of the rows that are made ready
-    const char *residual = set_rows(part, &at, &tile, &scratch);
+    mgx_tiles_begin(&run->tiles, &block, own, rows, &at, &scratch, &tile);
     args.a += own * args.a_row;
     args.sums += args.sums ? own * args.sums_row : 0;
     args.pairs += args.pairs ? own * args.pairs_row : 0;
@@ -504,8 +403,8 @@ static void multiply_narrow(const struct part *part, const struct narrow_run *ru
     args.residual_row = tile.residual_row / GROUP_BYTES;
     args.c = (float *)(void *)tile.c[0];
     args.c_row = tile.c_row / GROUP_BYTES;
-    run->kernel->product(&args, at.rows, panels);
-    finish_tile(part, &tile, &at, residual);
+    run->kernel->product(&args, rows, panels);
+    mgx_tiles_end(&run->tiles, &at, &tile);
 }
 
 // Rows times narrow panels; where there is one row, as many at a time as the kernel likes.
@@ -515,7 +414,8 @@ static void run_narrow(struct part *part)
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_narrow *form = &d->narrow;
-    struct narrow_run run = {.kernel = mgx_narrow_of(plan->kernel, d->isa)};
+    struct narrow_run run = {.kernel = mgx_narrow_of(plan->kernel, d->isa),
+                             .tiles = tiles_of(part)};
     const int cols = plan->kernel->cols, most = part->rows == 1 ? run.kernel->panels(form) : 1;
     struct mgx_narrow_args args = {.form = form,
                                    .panel_bytes = mgx_narrow_panel(form, cols),
@@ -535,14 +435,11 @@ static void run_narrow(struct part *part)
                 ? 2
                 : 1;
         args.panel = part->b + p * args.panel_bytes;
-        struct place at = {.col = p * cols};
-        at.cols = args.cols = (int)mgx_min_i64(d->n - at.col, panels * cols);
-        args.bias = part->args->bias ? part->args->bias + at.col : NULL;
-        for (int64_t r = 0; r < part->rows; r += step) {
-            at.row = part->row + r;
-            at.rows = (int)mgx_min_i64(part->rows - r, step);
-            multiply_narrow(part, &run, panels, at, &args);
-        }
+        args.cols = (int)mgx_min_i64(d->n - p * cols, panels * cols);
+        args.bias = part->args->bias ? part->args->bias + p * cols : NULL;
+        set_columns(&run.tiles, p * cols, args.cols);
+        for (int64_t r = 0; r < part->rows; r += step)
+            multiply_narrow(part, &run, panels, r, (int)mgx_min_i64(part->rows - r, step), &args);
         p += panels;
     }
 }
@@ -551,9 +448,13 @@ static void run_block(struct part *part)
 {
     const struct mgx_gemm_plan *plan = part->plan;
     const int64_t tap = 0;
-    struct mgx_tile_args args = {
-        .taps = &tap, .tap_count = 1, .depth = part->depth, .registers = part->registers};
     set_a(part);
+    struct mgx_tiles tiles = tiles_of(part);
+    struct mgx_tile_args args = {.a_row = part->a_row,
+                                 .taps = &tap,
+                                 .tap_count = 1,
+                                 .depth = part->depth,
+                                 .registers = part->registers};
     if (part->k + part->depth == plan->groups)
         mgx_output_clamp(&plan->desc.end, &args);
     int64_t p = part->p_begin;
@@ -563,15 +464,16 @@ static void run_block(struct part *part)
     }
     if (part->rows <= 2 && !mgx_gemm_is_narrow(plan) && plan->kernel->few[part->rows] &&
         (plan->desc.packed || plan->method == MGX_GEMM_ROWS))
-        p = run_few(part, p, &args);
+        p = run_few(part, &tiles, p, &args);
     const bool strips = ends_in_registers(plan) || finishes_strips(plan);
     while (p < part->p_end) {
         set_panel(part, p, &args);
+        set_columns(&tiles, p * plan->kernel->cols, args.cols);
         if (strips) {
-            p += run_strip(part, p, &args);
+            p += run_strip(part, &tiles, p, &args);
             continue;
         }
-        run_panel(part, p, &args);
+        run_panel(part, &tiles, p, &args);
         p++;
     }
 }
@@ -601,22 +503,26 @@ static void run_dots(struct part *part)
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t tap = 0, end = mgx_min_i64(part->p_end * plan->kernel->cols, d->n);
-    struct mgx_tile_args args = {.taps = &tap, .tap_count = 1, .depth = d->k};
-    struct scratch_tile scratch;
-    struct place at = {.row = part->m_begin, .rows = (int)(part->m_end - part->m_begin)};
-    mgx_output_clamp(&d->end, &args);
-    part->a_block = part->a;
-    part->a_row = d->a_row * part->a_size;
     part->depth = plan->groups;
-    part->row = 0;
-    for (at.col = part->p_begin * plan->kernel->cols; at.col < end; at.col += 4) {
-        args.cols = at.cols = end - at.col < 4 ? (int)(end - at.col) : 4;
-        args.b = part->b + at.col * d->b_col * part->b_size;
+    part->row = part->m_begin;
+    part->rows = part->m_end - part->m_begin;
+    part->a_row = d->a_row * part->a_size;
+    part->a_block = part->a + part->row * part->a_row;
+    const struct mgx_tile_run run = run_of(part);
+    struct mgx_tiles tiles = tiles_of(part);
+    struct mgx_tile_args args = {.a_row = part->a_row, .taps = &tap, .tap_count = 1, .depth = d->k};
+    struct mgx_tile_scratch scratch;
+    struct mgx_tile_at at;
+    mgx_output_clamp(&d->end, &args);
+    for (int64_t col = part->p_begin * plan->kernel->cols; col < end; col += 4) {
+        args.cols = end - col < 4 ? (int)(end - col) : 4;
+        args.b = part->b + col * d->b_col * part->b_size;
         args.b_row = d->b_col * part->b_size;
-        args.bias = part->args->bias ? part->args->bias + at.col : NULL;
-        const char *residual = set_rows(part, &at, &args, &scratch);
-        plan->kernel->dot(&args, at.rows);
-        finish_tile(part, &args, &at, residual);
+        args.bias = part->args->bias ? part->args->bias + col : NULL;
+        set_columns(&tiles, col, args.cols);
+        mgx_tiles_begin(&tiles, &run, 0, (int)run.rows, &at, &scratch, &args);
+        plan->kernel->dot(&args, (int)run.rows);
+        mgx_tiles_end(&tiles, &at, &args);
     }
 }
 
