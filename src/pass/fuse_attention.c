@@ -19,10 +19,10 @@
 //
 // Runs after element-wise chains were fused, so f is one instruction.
 #include "op/op.h"
+#include "pass/engine/attention.h"
 #include "pass/engine/byte_attention.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
-#include "pass/engine/guard.h"
 #include "pass/engine/region.h"
 
 // A target that is asked says itself which types its kernels take; others take floats.
@@ -33,21 +33,18 @@ static bool may_be(const struct mgx_pass_call *c, enum mgx_type type)
 
 // Floats of static lengths over the same batch axes. Few rows are faster as products over K and V
 // where they lie, unless the target says otherwise.
-static bool is_attention(const struct mgx_pass_call *c, const struct mgx_ins *scores,
-                         const struct mgx_ins *softmax, const struct mgx_ins *powers,
-                         const struct mgx_ins *weigh)
+static bool is_attention(const struct mgx_pass_call *c, const struct mgx_attention_roles *a)
 {
     enum { FEW_ROWS = 8 };
-    const int rank = scores->shape.rank;
-    const int64_t axis = mgx_ins_int(softmax, "axis");
-    return weigh->op == scores->op && weigh->in[0] == powers && weigh->in[1] != powers &&
-           weigh->owner == scores->owner && may_be(c, scores->shape.type) &&
-           weigh->shape.type == scores->shape.type && softmax->shape.type == scores->shape.type &&
-           mgx_shape_is_static(&scores->shape) && mgx_shape_is_static(&weigh->shape) &&
-           (axis == rank - 1 || axis == -1) &&
-           mgx_shape_same_lens(&scores->shape, &softmax->shape) &&
-           (scores->shape.lens[rank - 2] >= FEW_ROWS || c->options->target.supports) &&
-           mgx_shape_elements(&scores->shape) > 0;
+    const struct mgx_shape *scores = &a->scores->shape, *weigh = &a->weigh->shape;
+    const int64_t axis = mgx_ins_int(a->softmax, "axis");
+    return a->weigh->in[1] != a->weigh->in[0] && a->weigh->owner == a->scores->owner &&
+           may_be(c, scores->type) && weigh->type == scores->type &&
+           a->softmax->shape.type == scores->type && mgx_shape_is_static(scores) &&
+           mgx_shape_is_static(weigh) && (axis == scores->rank - 1 || axis == -1) &&
+           mgx_shape_same_lens(scores, &a->softmax->shape) &&
+           (scores->lens[scores->rank - 2] >= FEW_ROWS || c->options->target.supports) &&
+           mgx_shape_elements(scores) > 0;
 }
 
 // The product itself, or that of bfloat16, which leaves floats.
@@ -84,6 +81,23 @@ static bool is_in(const struct mgx_region *r, const struct mgx_ins *ins)
         if (r->ins[i] == ins)
             return true;
     return false;
+}
+
+// Everything from the scores to the weighted sum, each of them read by the next one alone.
+static bool gather(const struct mgx_attention_roles *a, struct mgx_ins *weigh,
+                   struct mgx_region *region)
+{
+    struct mgx_ins *const all[] = {a->scores, a->between, a->softmax, a->rounded, a->guard};
+    *region = (struct mgx_region){.count = 0};
+    if ((a->between && !is_between(a->between, a->scores)) ||
+        (a->guard && a->rounded && a->guard->in[0] != a->rounded))
+        return false;
+    for (int i = 0; i < MGX_COUNT(all); i++)
+        if (all[i] && (!mgx_used_once(all[i]) || !mgx_region_add(region, all[i])))
+            return false;
+    mgx_region_add(region, weigh);
+    mgx_region_add(region, weigh->op == &mgx_op_quant_dot ? rounded(weigh) : weigh);
+    return mgx_region_closed(region);
 }
 
 // --- of bytes ---
@@ -163,31 +177,10 @@ static enum mgx_status fuse_attentions(struct mgx_pass_call *c, struct mgx_modul
             TRY(fuse_bytes(c, &bytes, &next));
             continue;
         }
-        if (!is_product(ins) || !mgx_used_once(ins))
-            continue;
-        const bool narrow = ins->op == &mgx_op_quant_dot;
-        struct mgx_region region = {.count = 0};
-        mgx_region_add(&region, ins);
-        struct mgx_ins *last = ins->uses->user;
-        if (is_between(last, ins) && mgx_used_once(last)) {
-            mgx_region_add(&region, last);
-            last = last->uses->user;
-        }
-        if (last->op != &mgx_op_softmax || !mgx_used_once(last))
-            continue;
-        struct mgx_ins *powers = narrow ? rounded(last) : last;
-        if (!mgx_used_once(powers))
-            continue;
-        mgx_region_add(&region, last);
-        mgx_region_add(&region, powers);
-        if (mgx_is_nan_guard(powers->uses->user) && mgx_used_once(powers->uses->user))
-            mgx_region_add(&region, powers = powers->uses->user);
-        struct mgx_ins *weigh = powers->uses->user;
-        if (!is_attention(c, ins, last, powers, weigh))
-            continue;
-        mgx_region_add(&region, weigh);
-        mgx_region_add(&region, narrow ? rounded(weigh) : weigh);
-        if (!mgx_region_closed(&region))
+        struct mgx_attention_roles a;
+        struct mgx_region region;
+        if (!is_product(ins) || !mgx_read_attention(ins, &a) || !is_attention(c, &a) ||
+            !gather(&a, ins, &region))
             continue;
         while (next && is_in(&region, next))
             next = next->next;

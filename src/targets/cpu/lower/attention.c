@@ -15,7 +15,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "pass/engine/guard.h"
+#include "pass/engine/attention.h"
 #include "pass/engine/region.h"
 #include "targets/cpu/kernel/product/attention.h"
 #include "targets/cpu/kernel/split.h"
@@ -37,49 +37,28 @@ struct attention {
     size_t scratch_offset, scratch_floats; // in the workspace; per thread
 };
 
-struct parts {
-    const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
-    bool guarded;                                   // queries that see no key give zeros
-};
-
-// What was rounded to bfloat16, or the value itself.
-static const struct mgx_ins *before_rounding(const struct mgx_ins *ins)
-{
-    return ins->op == &mgx_op_convert && ins->shape.type == MGX_BF16 ? ins->in[0] : ins;
-}
-
-static bool find_parts(const struct mgx_plan_offer *c, struct parts *p)
+// The roles of the body's instructions; false where it is in no form known.
+static bool find_parts(const struct mgx_plan_offer *c, struct mgx_attention_roles *p)
 {
     assert(c->ins->mod_count == 1);
     const struct mgx_module *body = c->ins->mod[0];
     const int count = mgx_module_parameters(body, NULL, 0);
-    p->weigh = before_rounding(mgx_module_result(body, 0));
-    if (count != c->in_count || count > MGX_REGION_INPUTS || !mgx_is_of_matrices(p->weigh))
-        return false;
-    const struct mgx_ins *powers = before_rounding(p->weigh->in[0]),
-                         *softmax = before_rounding(mgx_before_guard(powers));
-    p->guarded = mgx_is_nan_guard(powers);
-    if (softmax->op != &mgx_op_softmax)
-        return false;
-    const struct mgx_ins *in = softmax->in[0];
-    p->between = mgx_is_of_matrices(in) ? NULL : in;
-    p->scores = mgx_is_of_matrices(in) ? in : NULL;
-    for (int i = 0; p->between && i < in->in_count; i++)
-        if (mgx_is_of_matrices(in->in[i]))
-            p->scores = in->in[i];
-    return p->scores && p->scores->op == p->weigh->op;
+    const struct mgx_ins *last = mgx_module_result(body, 0);
+    last = last->op == &mgx_op_convert ? last->in[0] : last; // what was rounded to bfloat16
+    return count == c->in_count && count <= MGX_REGION_INPUTS && mgx_read_attention(last, p);
 }
 
 // --- f as scale and mask ---
 
 // What a value inside f stands for outside it: the scores or a parameter of the group.
-static const struct mgx_ins *outside(const struct parts *p, const struct mgx_ins *node)
+static const struct mgx_ins *outside(const struct mgx_attention_roles *p,
+                                     const struct mgx_ins *node)
 {
     const int i = p->between->op == &mgx_op_pointwise ? mgx_parameter_index(node) : -1;
     return i >= 0 ? p->between->in[i] : node;
 }
 
-static bool constant_of(const struct mgx_plan_offer *c, const struct parts *p,
+static bool constant_of(const struct mgx_plan_offer *c, const struct mgx_attention_roles *p,
                         const struct mgx_ins *node, double *value)
 {
     assert(node);
@@ -94,8 +73,9 @@ static bool constant_of(const struct mgx_plan_offer *c, const struct parts *p,
 }
 
 // One step from the result of f towards the scores; NULL when it is none of those known.
-static const struct mgx_ins *peel(const struct mgx_plan_offer *c, const struct parts *p,
-                                  const struct mgx_ins *node, double *scale, int *mask)
+static const struct mgx_ins *peel(const struct mgx_plan_offer *c,
+                                  const struct mgx_attention_roles *p, const struct mgx_ins *node,
+                                  double *scale, int *mask)
 {
     double value;
     for (int i = 0; node->op == &mgx_op_mul && i < 2; i++)
@@ -117,8 +97,8 @@ static const struct mgx_ins *peel(const struct mgx_plan_offer *c, const struct p
     return NULL;
 }
 
-static bool is_scale_and_mask(const struct mgx_plan_offer *c, const struct parts *p, double *scale,
-                              int *mask)
+static bool is_scale_and_mask(const struct mgx_plan_offer *c, const struct mgx_attention_roles *p,
+                              double *scale, int *mask)
 {
     const struct mgx_ins *node = p->between;
     *scale = 1;
@@ -177,7 +157,7 @@ static void run_hook(void *user, const int64_t *at, const struct mgx_tile *tile)
         }
 }
 
-static bool set_operand(struct mgx_plan_offer *c, const struct parts *p, int input,
+static bool set_operand(struct mgx_plan_offer *c, const struct mgx_attention_roles *p, int input,
                         struct operand *o)
 {
     assert(input >= 0 && input < c->in_count);
@@ -196,7 +176,8 @@ static bool set_operand(struct mgx_plan_offer *c, const struct parts *p, int inp
     return true;
 }
 
-static bool compile_between(struct mgx_plan_offer *c, const struct parts *p, struct attention *g)
+static bool compile_between(struct mgx_plan_offer *c, const struct mgx_attention_roles *p,
+                            struct attention *g)
 {
     const struct mgx_ins *f = p->between;
     g->body = cpu_body_compile(c, f);
@@ -222,7 +203,8 @@ static void set_batches(const struct mgx_shape *s, int64_t *strides)
         strides[i] = s->lens[i] == 1 ? 0 : s->strides[i];
 }
 
-static bool suits(struct mgx_plan_offer *c, const struct parts *p, const struct attention *g)
+static bool suits(struct mgx_plan_offer *c, const struct mgx_attention_roles *p,
+                  const struct attention *g)
 {
     const struct mgx_shape *q = &c->in[g->q], *k = &c->in[g->k], *v = &c->in[g->v], *y = c->out;
     const int n = y->rank;
@@ -276,7 +258,7 @@ static void describe_batches(const struct mgx_plan_offer *c, const struct attent
     set_batches(c->out, d->y_batch);
 }
 
-static bool describe_mask(struct mgx_plan_offer *c, const struct parts *p,
+static bool describe_mask(struct mgx_plan_offer *c, const struct mgx_attention_roles *p,
                           const struct attention *g, struct mgx_attention_desc *d)
 {
     struct operand mask;
@@ -289,8 +271,8 @@ static bool describe_mask(struct mgx_plan_offer *c, const struct parts *p,
     return true;
 }
 
-static bool describe_between(struct mgx_plan_offer *c, const struct parts *p, struct attention *g,
-                             struct mgx_attention_desc *d)
+static bool describe_between(struct mgx_plan_offer *c, const struct mgx_attention_roles *p,
+                             struct attention *g, struct mgx_attention_desc *d)
 {
     double scale;
     if (!is_scale_and_mask(c, p, &scale, &g->mask)) {
@@ -301,7 +283,7 @@ static bool describe_between(struct mgx_plan_offer *c, const struct parts *p, st
     return g->mask < 0 || describe_mask(c, p, g, d);
 }
 
-static bool find_inputs(const struct parts *p, struct attention *g)
+static bool find_inputs(const struct mgx_attention_roles *p, struct attention *g)
 {
     g->q = mgx_parameter_index(p->scores->in[0]);
     g->k = mgx_parameter_index(p->scores->in[1]);
@@ -310,13 +292,13 @@ static bool find_inputs(const struct parts *p, struct attention *g)
     return g->q >= 0 && g->k >= 0 && g->v >= 0;
 }
 
-static bool plan_call(struct mgx_plan_offer *c, const struct parts *p, struct attention *g,
-                      struct mgx_attention_desc *d)
+static bool plan_call(struct mgx_plan_offer *c, const struct mgx_attention_roles *p,
+                      struct attention *g, struct mgx_attention_desc *d)
 {
     if (!find_inputs(p, g) || !suits(c, p, g))
         return false;
     describe(c, g, d);
-    d->guarded = p->guarded;
+    d->guarded = p->guard != NULL;
     assert(d->keys == p->scores->shape.lens[p->scores->shape.rank - 1]);
     describe_batches(c, g, d);
     return describe_between(c, p, g, d) && mgx_attention_plan_init(&g->plan, d, c->diag) == MGX_OK;
@@ -334,7 +316,7 @@ static void take_scratch(struct mgx_plan_offer *c, struct attention *g, int64_t 
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    struct parts p = {.scores = NULL};
+    struct mgx_attention_roles p;
     struct mgx_attention_desc desc;
     if (!mgx_is_group(c->ins, "attention"))
         return mgx_plan_refuse(c);

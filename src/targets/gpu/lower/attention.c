@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "pass/engine/attention.h"
 #include "pass/engine/constant.h"
-#include "pass/engine/guard.h"
 #include "targets/gpu/emit/multiply.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
@@ -27,21 +27,15 @@ enum { MOST_HEAD = 128, STEP = 16 };
 static bool read_group(const struct mgx_plan_offer *c, struct gpu_attention *a)
 {
     const struct mgx_module *body = c->ins->mod[0];
+    struct mgx_attention_roles roles;
     memset(a, 0, sizeof *a);
-    a->weigh = mgx_module_result(body, 0);
-    if (a->weigh->op != &mgx_op_dot)
+    if (!mgx_read_attention(mgx_module_result(body, 0), &roles) || roles.rounded)
         return false;
-    const struct mgx_ins *softmax = mgx_before_guard(a->weigh->in[0]);
-    if (softmax->op != &mgx_op_softmax)
-        return false;
-    a->guarded = softmax != a->weigh->in[0];
-    const struct mgx_ins *in = softmax->in[0];
-    a->scores = in->op == &mgx_op_dot ? in : NULL;
-    a->between = a->scores ? NULL : in;
-    for (int i = 0; a->between && i < in->in_count; i++)
-        if (in->in[i]->op == &mgx_op_dot)
-            a->scores = in->in[i];
-    if (!a->scores ||
+    a->weigh = roles.weigh;
+    a->scores = roles.scores;
+    a->between = roles.between;
+    a->guarded = roles.guard != NULL;
+    if (a->weigh->op != &mgx_op_dot ||
         (a->between && !gpu_body_around(body, a->between, a->scores, GPU_CALL_INPUTS - 4, a->extra,
                                         &a->extra_count, &a->place)))
         return false;
