@@ -2,26 +2,26 @@
 // convolution, quant_convolution and convolution_backwards, alone or with their epilogue, on the
 // kernels of kernel/image/conv.h.
 //
-// Activations are channels last by strides; weights are packed once for the method the plan chose.
-// An input in another order is read as it is where the kernels can, so the first layer needs no
-// transpose.
+// Activations are channels last by strides; weights are packed for the method the plan chose, once
+// or, where the run computes them, in every call (conv_weights.h). An input in another order is
+// read as it is where the kernels can, so the first layer needs no transpose.
 #include <assert.h>
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "op/op.h"
 #include "op/window.h"
 #include "pass/engine/region.h"
 #include "plan/layout.h"
-#include "targets/cpu/kernel/image/conv.h"
+#include "targets/cpu/lower/conv_weights.h"
 #include "targets/cpu/lower/integer.h"
 #include "targets/cpu/lower/trial.h"
 
 struct conv {
     struct mgx_conv_plan *plan;
-    const void *packed;
+    struct cpu_conv_weights weights;
     struct cpu_epilogue epilogue;
-    int x, w;                   // inputs; x is -1 where the feed makes it
+    int x;                      // input, -1 where the feed makes it
     struct cpu_integer integer; // of bytes
     bool raw;                   // the result is the sums themselves
     struct conv *feed;          // of group[tag=expand]; its plan belongs to this one's
@@ -139,19 +139,19 @@ __attribute__((unused)) static bool covers(const struct mgx_conv_desc *d, const 
 
 static bool is_float(const struct mgx_plan_offer *c, const struct conv *v)
 {
-    return c->in[v->x].type == MGX_FLOAT && c->in[v->w].type == MGX_FLOAT &&
+    return c->in[v->x].type == MGX_FLOAT && c->in[v->weights.input].type == MGX_FLOAT &&
            (c->out->type == MGX_FLOAT || c->out->type == MGX_BF16);
 }
 
 static bool is_narrow(const struct mgx_plan_offer *c, const struct conv *v)
 {
-    return c->in[v->x].type == MGX_BF16 && c->in[v->w].type == MGX_BF16 &&
+    return c->in[v->x].type == MGX_BF16 && c->in[v->weights.input].type == MGX_BF16 &&
            (c->out->type == MGX_FLOAT || c->out->type == MGX_BF16);
 }
 
 static bool suits_sizes(struct mgx_plan_offer *c, const struct conv *v)
 {
-    const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
+    const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->weights.input], *y = c->out;
     if (x->rank < 3 || x->rank - 2 > MGX_CONV_DIMS)
         return mgx_plan_unfit(c, "not 1 to 3 spatial axes");
     if (!is_float(c, v) && !is_narrow(c, v) && !v->epilogue.integer)
@@ -168,12 +168,11 @@ static bool suits(struct mgx_plan_offer *c, const struct conv *v)
         return false;
     if (c->out->strides[1] != 1 && c->out->lens[1] != 1)
         return mgx_plan_unfit(c, "channels of the result are not contiguous");
-    if (!c->constant[v->w])
-        return mgx_plan_unfit(c, "weights are not constant");
     if (v->epilogue.factor >= 0 && !is_factor(&c->in[v->epilogue.factor]))
         return mgx_plan_unfit(c, "the input's factor is not one value per channel");
     if (v->epilogue.integer && v->integer.zero_in >= 0 &&
-        !mgx_shape_is_standard(&c->constant[v->w]->shape))
+        (!c->constant[v->weights.input] ||
+         !mgx_shape_is_standard(&c->constant[v->weights.input]->shape)))
         return mgx_plan_unfit(c, "weights lie in another order");
     return true;
 }
@@ -183,7 +182,7 @@ static bool describe_types(const struct mgx_plan_offer *c, const struct conv *v,
 {
     d->type = is_float(c, v) ? MGX_KERNEL_F32 : is_narrow(c, v) ? MGX_KERNEL_BF16 : MGX_KERNEL_S8;
     return cpu_kernel_type(c->in[v->x].type, &d->x_type) &&
-           cpu_kernel_type(c->in[v->w].type, &d->w_type) &&
+           cpu_kernel_type(c->in[v->weights.input].type, &d->w_type) &&
            cpu_kernel_type(c->out->type, &d->y_type);
 }
 
@@ -196,21 +195,21 @@ static bool is_transposed(const struct mgx_ins *main)
 static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struct mgx_ins *main,
                      struct mgx_conv_desc *d)
 {
-    const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
+    const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->weights.input], *y = c->out;
     if (!suits(c, v))
         return false;
     if (is_transposed(main) && v->epilogue.integer && v->integer.zero_in >= 0)
         return mgx_plan_unfit(c, "a zero point known in the run alone");
-    *d =
-        (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
-                               .x_zero = v->epilogue.integer ? v->integer.zero : 0,
-                               .w_zero = v->integer.b_zero,
-                               .weights = v->epilogue.integer ? cpu_integer_weights(c, v->w) : NULL,
-                               .threads = c->machine->threads,
-                               .x_scaled = v->epilogue.factor >= 0,
-                               .exact = !cpu_offered(c)->fast_math,
-                               .transposed = is_transposed(main),
-                               .end = cpu_epilogue_list(&v->epilogue)};
+    *d = (struct mgx_conv_desc){
+        .isa = cpu_offered(c)->isa,
+        .x_zero = v->epilogue.integer ? v->integer.zero : 0,
+        .w_zero = v->integer.b_zero,
+        .weights = v->epilogue.integer ? cpu_integer_weights(c, v->weights.input) : NULL,
+        .threads = c->machine->threads,
+        .x_scaled = v->epilogue.factor >= 0,
+        .exact = !cpu_offered(c)->fast_math,
+        .transposed = is_transposed(main),
+        .end = cpu_epilogue_list(&v->epilogue)};
     if (!describe_types(c, v, d))
         return false;
     describe_sizes(d, main, x, w, y);
@@ -229,75 +228,6 @@ static void destroy(void *plan)
     mgx_conv_plan_destroy(plan);
 }
 
-static void fill(const struct mgx_plan_fill *f, int part, int parts)
-{
-    mgx_conv_pack_part(f->kernel, f->source[0], f->packed, part, parts);
-}
-
-// What packed weights depend on beside the weights themselves: equal keys pack to equal bytes.
-struct pack_desc {
-    int64_t isa, transposed, bytes, x_type, w_type, x_zero;
-    int64_t groups, in, out, kernel[MGX_CONV_DIMS], x_channel, w_in, w_out;
-    int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS], size[2 * MGX_CONV_DIMS];
-};
-
-// The phases of a transpose choose methods of their own by the sizes.
-static void note_phases(struct pack_desc *desc, const struct mgx_conv_desc *d)
-{
-    memcpy(desc->stride, d->stride, sizeof desc->stride);
-    memcpy(desc->dilation, d->dilation, sizeof desc->dilation);
-    memcpy(desc->size, d->in, sizeof d->in);
-    memcpy(desc->size + MGX_CONV_DIMS, d->out, sizeof d->out);
-}
-
-static void describe_pack(struct pack_desc *desc, const struct mgx_conv_desc *d,
-                          const struct mgx_conv_plan *plan)
-{
-    memset(desc, 0, sizeof *desc); // its padding is compared too
-    desc->isa = d->isa;
-    desc->transposed = d->transposed;
-    desc->bytes = (int64_t)mgx_conv_packed_bytes(plan);
-    desc->x_type = (int64_t)d->x_type;
-    desc->w_type = (int64_t)d->w_type;
-    desc->x_zero = d->x_zero;
-    desc->groups = d->groups;
-    desc->in = d->in_channels;
-    desc->out = d->out_channels;
-    memcpy(desc->kernel, d->kernel, sizeof desc->kernel);
-    desc->x_channel = d->x_channel;
-    desc->w_in = d->w_in;
-    desc->w_out = d->w_out;
-    if (d->transposed)
-        note_phases(desc, d);
-}
-
-static struct mgx_plan_key key_of(const struct mgx_plan_offer *c, const struct conv *v,
-                                  const struct mgx_conv_plan *plan, const struct pack_desc *desc)
-{
-    return (struct mgx_plan_key){.kernel = mgx_conv_method_name(mgx_conv_plan_method(plan)),
-                                 .source = {c->constant[v->w]->data, v->integer.b_zero_source},
-                                 .desc = desc,
-                                 .desc_bytes = sizeof *desc};
-}
-
-static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv_plan *plan,
-                 const struct mgx_conv_desc *d)
-{
-    assert(c->constant[v->w] && c->constant[v->w]->data);
-    const struct mgx_tensor *w = c->constant[v->w];
-    struct pack_desc desc;
-    describe_pack(&desc, d, plan);
-    const struct mgx_plan_fill how = {.fill = fill,
-                                      .kernel = plan,
-                                      .source = {w->data},
-                                      .source_bytes = mgx_shape_bytes(&w->shape)};
-    const struct mgx_plan_key key = key_of(c, v, plan, &desc);
-    v->packed = mgx_plan_pack(c->store, &key, mgx_conv_packed_bytes(plan), &how, c->diag);
-    c->skip_in[v->w] = true;
-    c->packed_bytes += mgx_conv_packed_bytes(plan);
-    return v->packed != NULL;
-}
-
 // --- choosing the method by measuring ---
 
 struct contest {
@@ -307,6 +237,7 @@ struct contest {
     struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
     struct mgx_conv_plan *plan;
     struct cpu_trial trial;
+    void *weights; // those that a run packs; NULL: constant ones
 };
 
 static const char *contestant_name(void *user, int number)
@@ -321,8 +252,11 @@ static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
         !cpu_trial_init(&t->trial, t->c, &t->v->epilogue, t->desc.out_channels,
                         mgx_conv_packed_bytes(t->plan), mgx_conv_workspace(t->plan), diag))
         return false;
-    mgx_conv_pack(t->plan, t->c->constant[t->v->w]->data, t->trial.w);
-    return true;
+    const struct mgx_tensor *w = t->c->constant[t->v->weights.input];
+    t->weights = w ? NULL : mgx_plan_tune_buffer(mgx_shape_bytes(&t->c->in[t->v->weights.input]));
+    if (w)
+        mgx_conv_pack(t->plan, w->data, t->trial.w);
+    return w || t->weights;
 }
 
 static void contestant_run(void *user)
@@ -338,6 +272,8 @@ static void contestant_run(void *user)
                                        .residual = room->residual,
                                        .y = room->y,
                                        .workspace = room->workspace};
+    if (t->weights)
+        mgx_conv_pack(t->plan, t->weights, room->w);
     mgx_conv_run(t->plan, &args, cpu_offered(t->c)->pool);
 }
 
@@ -345,6 +281,8 @@ static void contestant_end(void *user)
 {
     struct contest *t = user;
     cpu_trial_fini(&t->trial);
+    free(t->weights);
+    t->weights = NULL;
     mgx_conv_plan_destroy(t->plan);
     t->plan = NULL;
 }
@@ -357,7 +295,8 @@ static void put_sizes(struct mgx_str *out, const char *name, const int64_t *size
 
 static void describe_problem(void *user, struct mgx_str *out)
 {
-    const struct mgx_conv_desc *d = &((const struct contest *)user)->desc;
+    const struct contest *t = user;
+    const struct mgx_conv_desc *d = &t->desc;
     mgx_str_printf(out, "conv%s %s n%lld g%lld c%lld>%lld%s", d->transposed ? "_backwards" : "",
                    mgx_kernel_type_name(d->type), (long long)d->batch, (long long)d->groups,
                    (long long)d->in_channels, (long long)d->out_channels,
@@ -368,9 +307,10 @@ static void describe_problem(void *user, struct mgx_str *out)
     put_sizes(out, "s", d->stride);
     put_sizes(out, "d", d->dilation);
     put_sizes(out, "p", d->pad);
-    mgx_str_printf(out, " %s%s%s%s", mgx_act_name(mgx_end_act(&d->end)),
+    mgx_str_printf(out, " %s%s%s%s%s", mgx_act_name(mgx_end_act(&d->end)),
                    mgx_end_reader(&d->end) ? " residual" : "", d->x_scaled ? " factors" : "",
-                   d->exact ? " exact" : "");
+                   d->exact ? " exact" : "",
+                   t->c->constant[t->v->weights.input] ? "" : " computed");
 }
 
 // MGX_CONV_METHOD_COUNT: as the cost model has it.
@@ -395,29 +335,29 @@ static bool tuned_method(struct mgx_plan_offer *c, const struct conv *v,
     return true;
 }
 
-// --- choosing it where somebody waits ---
+// --- choosing it where packing takes time that counts ---
 
-// The seconds that packing for a method would take; 0 if that is done. Infinite if it cannot be
-// had.
+static struct cpu_conv_source source_of(const struct conv *v, const struct mgx_conv_desc *d)
+{
+    return (struct cpu_conv_source){.desc = d, .zero = v->integer.b_zero_source};
+}
+
+// The seconds that packing for a method would take. Infinite if it cannot be had.
 static double packing_seconds(struct mgx_plan_offer *c, const struct conv *v,
                               const struct mgx_conv_desc *d, enum mgx_conv_method method)
 {
-    static const double bytes_in_a_second = 1e9; // with the faults of fresh pages
     struct mgx_conv_plan *plan;
     struct mgx_diag quiet = {.status = MGX_OK};
-    struct pack_desc desc;
+    const struct cpu_conv_source source = source_of(v, d);
     if (mgx_conv_plan_create(d, method, &plan, &quiet) != MGX_OK)
         return INFINITY;
-    describe_pack(&desc, d, plan);
-    const struct mgx_plan_key key = key_of(c, v, plan, &desc);
-    const size_t bytes = mgx_conv_packed_bytes(plan);
-    const bool packed = mgx_plan_is_packed(c->store, &key, bytes);
+    const double seconds = cpu_conv_weights_seconds(c, plan, &source, &v->weights);
     mgx_conv_plan_destroy(plan);
-    return packed ? 0 : (double)bytes / bytes_in_a_second;
+    return seconds;
 }
 
-// A plan for one size among others that a run waits for: the method that ends first, packing
-// included.
+// The method that ends first, packing included: for a plan of one size among others that a run
+// waits for, and where every run packs.
 static enum mgx_conv_method soonest_method(struct mgx_plan_offer *c, const struct conv *v,
                                            const struct mgx_conv_desc *d)
 {
@@ -434,8 +374,10 @@ static enum mgx_conv_method soonest_method(struct mgx_plan_offer *c, const struc
     }
     if (best == 0)
         return MGX_CONV_METHOD_COUNT;
-    c->store->makeshift->lost_seconds += choices[best].seconds - choices[0].seconds;
-    c->store->makeshift->saved_seconds += packing_seconds(c, v, d, choices[0].method);
+    if (c->constant[v->weights.input]) { // the best one waits
+        c->store->makeshift->lost_seconds += choices[best].seconds - choices[0].seconds;
+        c->store->makeshift->saved_seconds += packing_seconds(c, v, d, choices[0].method);
+    }
     return choices[best].method;
 }
 
@@ -487,7 +429,7 @@ static bool describe_main(struct mgx_plan_offer *c, struct conv *v, const struct
                           struct mgx_conv_desc *d)
 {
     v->x = v->epilogue.main_in[0];
-    v->w = v->epilogue.main_in[1];
+    v->weights.input = v->epilogue.main_in[1];
     return cpu_integer_prepare(c, &v->epilogue, main, c->out->lens[1], &v->integer) &&
            (main->in_count == 2 || v->epilogue.integer) && describe(c, v, main, d);
 }
@@ -495,8 +437,10 @@ static bool describe_main(struct mgx_plan_offer *c, struct conv *v, const struct
 static bool plan_and_pack(struct mgx_plan_offer *c, struct conv *v, enum mgx_conv_method method,
                           const struct mgx_conv_desc *d)
 {
+    const struct cpu_conv_source source = source_of(v, d);
     return mgx_conv_plan_create(d, method, &v->plan, c->diag) == MGX_OK &&
-           mgx_plan_at_end(c->store, destroy, v->plan, c->diag) && pack(c, v, v->plan, d);
+           mgx_plan_at_end(c->store, destroy, v->plan, c->diag) &&
+           cpu_conv_weights_pack(c, v->plan, &source, &v->weights);
 }
 
 static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins *main)
@@ -505,18 +449,23 @@ static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins 
     enum mgx_conv_method method;
     if (!describe_main(c, v, main, &desc) || !tuned_method(c, v, &desc, &method))
         return false;
-    if (method == MGX_CONV_METHOD_COUNT && c->store->makeshift)
+    const bool tuned = method != MGX_CONV_METHOD_COUNT;
+    if (!tuned && (c->store->makeshift || !c->constant[v->weights.input]))
         method = soonest_method(c, v, &desc);
     if (!plan_and_pack(c, v, method, &desc))
         return false;
     c->workspace = mgx_conv_workspace(v->plan);
-    if (!cpu_integer_finish(c, &v->epilogue, mgx_conv_plan_kernel(v->plan), depth_of(&c->in[v->w]),
-                            1, depth_of(&c->in[v->w]), &v->integer))
+    cpu_conv_weights_room(c, v->plan, &v->weights);
+    if (!cpu_integer_finish(c, &v->epilogue, mgx_conv_plan_kernel(v->plan),
+                            depth_of(&c->in[v->weights.input]), 1,
+                            depth_of(&c->in[v->weights.input]), &v->integer))
         return false;
     c->flops = flops_of(&desc);
     c->detail =
         cpu_epilogue_detail(c, &desc.end, mgx_conv_method_name(mgx_conv_plan_method(v->plan)));
-    if (method != MGX_CONV_METHOD_COUNT)
+    if (!v->weights.packed)
+        c->detail = mgx_arena_printf(c->arena, "%s, weights packed in the run", c->detail);
+    if (tuned)
         c->detail = mgx_arena_printf(c->arena, "%s, tuned", c->detail);
     c->state = v;
     v->raw = c->out->type == MGX_INT32;
@@ -576,8 +525,8 @@ static void leave(const struct inner *n, struct conv *v, struct mgx_plan_offer *
     c->why = n->c.why ? n->c.why : c->why;
     v->x = outer[v->x];
     assert(v->x >= -1 && v->x < c->in_count);
-    v->w = outer[v->w];
-    assert(v->w >= 0 && v->w < c->in_count); // the group's own weights
+    v->weights.input = outer[v->weights.input];
+    assert(v->weights.input >= 0 && v->weights.input < c->in_count); // the group's own weights
     e->bias = e->bias >= 0 ? outer[e->bias] : -1;
     e->residual = e->residual >= 0 ? outer[e->residual] : -1;
     for (int i = 0; i < e->operand_count; i++)
@@ -591,7 +540,7 @@ static bool describe_part(struct inner *n, struct conv *v, struct mgx_conv_desc 
     if (!cpu_epilogue_match(&n->c, &mgx_op_convolution, &v->epilogue, &main))
         return false;
     v->x = v->epilogue.main_in[0];
-    v->w = v->epilogue.main_in[1];
+    v->weights.input = v->epilogue.main_in[1];
     return main->in_count == 2 && v->epilogue.factor < 0 && describe(&n->c, v, main, d);
 }
 
@@ -602,10 +551,11 @@ static bool take_parts(struct mgx_plan_offer *c, struct conv *v, struct inner *w
     if (!describe_part(wide, v->feed, &feed) || !describe_part(deep, v, &desc))
         return false;
     desc.feed = &feed;
+    const struct cpu_conv_source source = source_of(v, &desc), fed = source_of(v->feed, &feed);
     if (mgx_conv_plan_create(&desc, MGX_CONV_DEPTHWISE, &v->plan, c->diag) != MGX_OK ||
         !mgx_plan_at_end(c->store, destroy, v->plan, c->diag) ||
-        !pack(&wide->c, v->feed, mgx_conv_plan_feed(v->plan), &feed) ||
-        !pack(&deep->c, v, v->plan, &desc))
+        !cpu_conv_weights_pack(&wide->c, mgx_conv_plan_feed(v->plan), &fed, &v->feed->weights) ||
+        !cpu_conv_weights_pack(&deep->c, v->plan, &source, &v->weights))
         return false;
     c->flops = flops_of(&feed) + flops_of(&desc);
     return true;
@@ -629,6 +579,8 @@ static enum mgx_plan_answer prepare_expand(struct mgx_plan_offer *c, struct conv
     if (!taken)
         return mgx_plan_refuse(c);
     c->workspace = mgx_conv_workspace(v->plan);
+    cpu_conv_weights_room(c, mgx_conv_plan_feed(v->plan), &v->feed->weights);
+    cpu_conv_weights_room(c, v->plan, &v->weights);
     c->detail = "depthwise, fed by the one before";
     c->state = v;
     cpu_epilogue_finish(c, &v->feed->epilogue);
@@ -657,17 +609,18 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 }
 
 // `integer` is what the arguments point to.
-static struct mgx_conv_args args_of(const struct conv *v, const struct mgx_plan_args *args,
+static struct mgx_conv_args args_of(const struct conv *v, const struct mgx_conv_plan *plan,
+                                    const struct mgx_plan_args *args,
                                     struct cpu_epilogue_run *epilogue,
                                     struct cpu_integer_run *integer)
 {
-    assert(v->packed && v->x < CPU_EPILOGUE_INPUTS + 4);
+    assert(v->x < CPU_EPILOGUE_INPUTS + 4);
     cpu_epilogue_start(&v->epilogue, args, epilogue);
     *integer = (struct cpu_integer_run){.bias = epilogue->bias};
     if (v->epilogue.integer)
         cpu_integer_start(&v->integer, epilogue, v->raw, integer);
     return (struct mgx_conv_args){.x = v->x >= 0 ? args->in[v->x] : NULL,
-                                  .packed = v->packed,
+                                  .packed = cpu_conv_weights_ready(&v->weights, plan, args),
                                   .bias = integer->bias,
                                   .scale = integer->scale,
                                   .x_zero = v->epilogue.integer ? &integer->zero : NULL,
@@ -687,9 +640,9 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     const struct conv *v = step->state;
     struct cpu_epilogue_run epilogue, first;
     struct cpu_integer_run integer, before;
-    struct mgx_conv_args a = args_of(v, args, &epilogue, &integer), feed;
+    struct mgx_conv_args a = args_of(v, v->plan, args, &epilogue, &integer), feed;
     if (v->feed) {
-        feed = args_of(v->feed, args, &first, &before);
+        feed = args_of(v->feed, mgx_conv_plan_feed(v->plan), args, &first, &before);
         a.feed = &feed;
     }
     a.next = step->next;
@@ -700,7 +653,8 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 static struct mgx_ahead first_read(const void *state, int thread)
 {
     const struct conv *v = state;
-    return mgx_conv_first_read(v->plan, v->packed, thread);
+    return v->weights.packed ? mgx_conv_first_read(v->plan, v->weights.packed, thread)
+                             : (struct mgx_ahead){NULL, 0};
 }
 
 static const struct cpu_reader reader = {first_read};
