@@ -11,6 +11,7 @@
 #include "base/settings.h"
 #include "op/eval/eval.h"
 #include "pass/pass.h"
+#include "plan/exchange.h"
 #include "plan/executable.h"
 
 struct mgx_plan_machine;
@@ -37,7 +38,8 @@ struct mgx_compile_options {
     struct mgx_settings own;
     struct mgx_pass_options pass;
     enum mgx_specialise_mode specialise;
-    size_t plan_bytes; // of plans for sizes met at run time, all together; 0: 256 MiB
+    size_t plan_bytes;             // of plans for sizes met at run time, all together; 0: 256 MiB
+    struct mgx_exchange *exchange; // of the cards that the program is computed by; NULL: one
     // Of programs with free sizes, set inside:
     struct mgx_program **simplified; // where a copy goes after mgx_pipeline_simplify; or NULL
     struct mgx_plan_shared *shared;  // packed constants of all their plans (plan/shared.h); or NULL
@@ -56,6 +58,10 @@ struct mgx_target {
     // opening one where counting suffices; MGX_NOT_FOUND behind the last one. NULL where `memory`
     // is.
     enum mgx_status (*card)(const char *device, int number, char *name, struct mgx_diag *diag);
+    // Brings together cards of these numbers among those that `device` stands for. NULL: a program
+    // of the target is computed by itself.
+    enum mgx_status (*exchange)(const char *device, const int *cards, int count,
+                                struct mgx_exchange **out, struct mgx_diag *diag);
     enum mgx_status (*compile)(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag);
     // What an executable holds for itself alone. NULL: the target makes no plans for sizes met at

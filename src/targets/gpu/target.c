@@ -141,6 +141,7 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         m->base.threads = m->base.host->threads;
     m->base.memory = &m->memory->base;
     m->tf32 = mgx_setting_is_on(own, "tf32");
+    m->exchange = (const struct gpu_exchange *)options->exchange;
     if (m->device->properties.features & GPU_GRAPHS)
         m->base.recorder = &gpu_recorder;
     m->code =
@@ -344,6 +345,7 @@ const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .usable = gpu_device_usable,
                                           .memory = memory,
                                           .card = gpu_device_name,
+                                          .exchange = gpu_exchange_create,
                                           .compile = compile,
                                           .bytes = mgx_plan_bytes,
                                           .sees_values = true,

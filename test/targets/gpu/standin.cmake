@@ -49,4 +49,6 @@ if(MGX_EMULATED_COMPILER AND NOT MGX_SANITIZE AND NOT MGX_FUZZ)
   target_link_libraries(emulated_hip PRIVATE ${CMAKE_DL_LIBS})
   add_custom_command(TARGET emulated_hip POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink libamdhip64.so.7
                      ${CMAKE_BINARY_DIR}/test/emulated/libhiprtc.so.7)
+  set_tests_properties(targets/gpu/machine/exchange PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/test/emulated")
+  add_dependencies(test-targets-gpu-machine-exchange emulated_hip)
 endif()

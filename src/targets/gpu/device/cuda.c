@@ -60,6 +60,7 @@ static struct cuda_calls {
     int (*context_release)(int device);
     int (*context_current)(void **context);
     int (*context_set)(void *context);
+    int (*context_reach)(void *context, unsigned flags);
     int (*function_set)(void *function, int attribute, int value);
     int (*launch_extended)(const struct launch_config *config, void *function, void **params,
                            void **extra);
@@ -116,6 +117,8 @@ static const struct gpu_symbol symbols[] = {
     {"cuDevicePrimaryCtxRelease_v2", AT(context_release), false},
     {"cuCtxGetCurrent", AT(context_current), false},
     {"cuCtxSetCurrent", AT(context_set), false},
+    {"cuCtxEnablePeerAccess", AT(context_reach), true},
+    {"cuDeviceCanAccessPeer", AT(shared.can_reach), true},
     {"cuFuncSetAttribute", AT(function_set), false},
     {"cuLaunchKernelEx", AT(launch_extended), true},
     {"cuTensorMapEncodeTiled", AT(map_tiled), true},
@@ -170,6 +173,12 @@ static void leave(struct gpu_device *d, void *before)
         cuda.context_set(before);
 }
 
+static int reach(const struct gpu_device *other)
+{
+    return cuda.context_reach ? cuda.context_reach(((const struct cuda_device *)other)->context, 0)
+                              : DRIVER_NOT_SUPPORTED;
+}
+
 static int allow_shared(void *function, size_t bytes)
 {
     return cuda.function_set(function, FUNCTION_MAX_DYNAMIC_SHARED, (int)bytes);
@@ -203,6 +212,7 @@ static const struct driver driver = {.calls = &cuda.shared,
                                      .error_text = error_text,
                                      .enter = enter,
                                      .leave = leave,
+                                     .reach = reach,
                                      .allow_shared = allow_shared,
                                      .prefer_cache = prefer_cache,
                                      .launch_extended = launch_extended};

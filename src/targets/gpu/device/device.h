@@ -113,6 +113,13 @@ struct gpu_api {
     void (*free)(struct gpu_device *d, void *address); // waits for work that uses it
     // Is this an address of the device's memory, whoever allocated it? Of OpenCL: allocated here.
     bool (*holds)(struct gpu_device *d, const void *address);
+    // Memory that kernels of other cards may write while one of this card reads it; freed as any other.
+    // From now on kernels of `d` may read and write what lies on `other`, a card of the same API;
+    // MGX_UNSUPPORTED where no link leads there. Both NULL: no card reaches another one's memory.
+    enum mgx_status (*alloc_reached)(struct gpu_device *d, size_t bytes, void **out,
+                                     struct mgx_diag *diag);
+    enum mgx_status (*reach)(struct gpu_device *d, const struct gpu_device *other,
+                             struct mgx_diag *diag);
     // Host memory that copies run from without the driver's own buffer. Ordinary loads and stores.
     enum mgx_status (*alloc_host)(struct gpu_device *d, size_t bytes, void **out,
                                   struct mgx_diag *diag);

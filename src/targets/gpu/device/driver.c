@@ -63,6 +63,38 @@ enum mgx_status driver_alloc(struct gpu_device *d, size_t bytes, void **out, str
     return said(d, "allocating memory", status, diag);
 }
 
+enum mgx_status driver_alloc_reached(struct gpu_device *d, size_t bytes, void **out,
+                                     struct mgx_diag *diag)
+{
+    enum { FINE_GRAINED = 1 }; // what one card writes, a running kernel of another one sees
+    int status;
+    if (!driver_of(d)->calls->alloc_reached)
+        return driver_alloc(d, bytes, out, diag);
+    *out = NULL;
+    IN_DEVICE(d, status, alloc_reached(out, bytes ? bytes : 1, FINE_GRAINED));
+    return said(d, "allocating memory that other cards reach", status, diag);
+}
+
+enum mgx_status driver_reach(struct gpu_device *d, const struct gpu_device *other,
+                             struct mgx_diag *diag)
+{
+    const struct driver *driver = driver_of(d);
+    void *before = NULL;
+    int can = 0, status = 0;
+    if (driver->calls->can_reach)
+        IN_DEVICE(d, status, can_reach(&can, d->index, other->index));
+    if (status == 0 && !can)
+        return mgx_fail(diag, MGX_UNSUPPORTED, "%s: no link leads from card %d to card %d",
+                        d->api->name, d->index, other->index);
+    if (status == 0)
+        status = driver->enter(d, &before);
+    if (status == 0) {
+        status = driver->reach(other);
+        driver->leave(d, before);
+    }
+    return said(d, "reaching another card", status == DRIVER_REACHED_ALREADY ? 0 : status, diag);
+}
+
 void driver_free(struct gpu_device *d, void *address)
 {
     int status;

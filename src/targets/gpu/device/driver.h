@@ -13,6 +13,8 @@ enum { // of both
     DRIVER_NO_MEMORY = 2,
     DRIVER_NO_DEVICE = 100,
     DRIVER_INVALID_DEVICE = 101, // what HIP says of counting where there is none
+    DRIVER_REACHED_ALREADY = 704,
+    DRIVER_NOT_SUPPORTED = 801,
     DRIVER_STREAM_NON_BLOCKING = 1,
     DRIVER_CAPTURE_THREAD_LOCAL = 1,
 };
@@ -24,6 +26,7 @@ struct driver_calls {
     int (*device_count)(int *count);
     int (*memory_info)(size_t *free, size_t *total);
     int (*alloc)(void **address, size_t bytes);
+    int (*alloc_reached)(void **address, size_t bytes, unsigned flags); // NULL: any memory will do
     int (*free)(void *address);
     int (*find_range)(void **base, size_t *bytes, const void *address);
     int (*alloc_host)(void **host, size_t bytes, unsigned flags);
@@ -55,6 +58,7 @@ struct driver_calls {
     int (*graph_launch)(void *executable, void *stream);
     int (*graph_free)(void *graph);
     int (*graph_unmake)(void *executable);
+    int (*can_reach)(int *can, int device, int other); // NULL: the driver does not know
 };
 
 // What the two do differently.
@@ -64,6 +68,8 @@ struct driver {
     // Makes the device current for this thread, and what was current before again.
     int (*enter)(struct gpu_device *d, void **before);
     void (*leave)(struct gpu_device *d, void *before);
+    // The current device's kernels may use the other's memory; NULL as can_reach.
+    int (*reach)(const struct gpu_device *other);
     int (*allow_shared)(void *function, size_t bytes);
     int (*prefer_cache)(void *function); // to shared memory
     int (*launch_extended)(void *function, void *stream, const struct gpu_launch *how,
@@ -81,20 +87,24 @@ enum mgx_status driver_fail(const struct driver *driver, const char *api, const 
 // The functions of gpu_api that the tables suffice for.
 #define DRIVER_API                                                                                 \
     .alloc = driver_alloc, .free = driver_free, .holds = driver_holds,                             \
-    .alloc_host = driver_alloc_host, .free_host = driver_free_host, .pinned = driver_pinned,       \
-    .event_wait = driver_event_wait, .stream_create = driver_stream_create,                        \
-    .stream_destroy = driver_stream_destroy, .stream_wait = driver_stream_wait,                    \
-    .default_stream = true, .settle = driver_settle, .event_create = driver_event_create,          \
-    .event_destroy = driver_event_destroy, .event_record = driver_event_record,                    \
-    .event_follow = driver_event_follow, .event_elapsed = driver_event_elapsed,                    \
-    .copy_in = driver_copy_in, .copy_out = driver_copy_out, .copy = driver_copy,                   \
-    .fill = driver_fill, .module_load = driver_module_load, .module_unload = driver_module_unload, \
-    .kernel_find = driver_kernel_find, .launch = driver_launch,                                    \
-    .capture_begin = driver_capture_begin, .capture_end = driver_capture_end,                      \
-    .capture_update = driver_capture_update, .graph_launch = driver_graph_launch,                  \
-    .graph_destroy = driver_graph_destroy
+    .alloc_reached = driver_alloc_reached, .reach = driver_reach, .alloc_host = driver_alloc_host, \
+    .free_host = driver_free_host, .pinned = driver_pinned, .event_wait = driver_event_wait,       \
+    .stream_create = driver_stream_create, .stream_destroy = driver_stream_destroy,                \
+    .stream_wait = driver_stream_wait, .default_stream = true, .settle = driver_settle,            \
+    .event_create = driver_event_create, .event_destroy = driver_event_destroy,                    \
+    .event_record = driver_event_record, .event_follow = driver_event_follow,                      \
+    .event_elapsed = driver_event_elapsed, .copy_in = driver_copy_in, .copy_out = driver_copy_out, \
+    .copy = driver_copy, .fill = driver_fill, .module_load = driver_module_load,                   \
+    .module_unload = driver_module_unload, .kernel_find = driver_kernel_find,                      \
+    .launch = driver_launch, .capture_begin = driver_capture_begin,                                \
+    .capture_end = driver_capture_end, .capture_update = driver_capture_update,                    \
+    .graph_launch = driver_graph_launch, .graph_destroy = driver_graph_destroy
 
 enum mgx_status driver_alloc(struct gpu_device *d, size_t bytes, void **out, struct mgx_diag *diag);
+enum mgx_status driver_alloc_reached(struct gpu_device *d, size_t bytes, void **out,
+                                     struct mgx_diag *diag);
+enum mgx_status driver_reach(struct gpu_device *d, const struct gpu_device *other,
+                             struct mgx_diag *diag);
 void driver_free(struct gpu_device *d, void *address);
 bool driver_holds(struct gpu_device *d, const void *address);
 enum mgx_status driver_alloc_host(struct gpu_device *d, size_t bytes, void **out,

@@ -35,6 +35,7 @@ static struct hip_calls {
     int (*properties)(void *properties, int device);
     int (*device_current)(int *device);
     int (*device_set)(int device);
+    int (*device_reach)(int device, unsigned flags);
 } hip;
 
 #define AT(member) offsetof(struct hip_calls, member)
@@ -43,6 +44,7 @@ static const struct gpu_symbol symbols[] = {
     {"hipGetDeviceCount", AT(shared.device_count), false},
     {"hipMemGetInfo", AT(shared.memory_info), false},
     {"hipMalloc", AT(shared.alloc), false},
+    {"hipExtMallocWithFlags", AT(shared.alloc_reached), true},
     {"hipFree", AT(shared.free), false},
     {"hipMemGetAddressRange", AT(shared.find_range), false},
     {"hipHostMalloc", AT(shared.alloc_host), false},
@@ -77,6 +79,8 @@ static const struct gpu_symbol symbols[] = {
     {"hipGetDeviceProperties", AT(properties), false},
     {"hipGetDevice", AT(device_current), false},
     {"hipSetDevice", AT(device_set), false},
+    {"hipDeviceEnablePeerAccess", AT(device_reach), true},
+    {"hipDeviceCanAccessPeer", AT(shared.can_reach), true},
 };
 #undef AT
 
@@ -150,8 +154,13 @@ static void leave(struct gpu_device *d, void *before)
         hip.device_set(current);
 }
 
+static int reach(const struct gpu_device *other)
+{
+    return hip.device_reach ? hip.device_reach(other->index, 0) : DRIVER_NOT_SUPPORTED;
+}
+
 static const struct driver driver = {
-    .calls = &hip.shared, .error_text = error_text, .enter = enter, .leave = leave};
+    .calls = &hip.shared, .error_text = error_text, .enter = enter, .leave = leave, .reach = reach};
 
 static enum mgx_status check(int status, const char *what, struct mgx_diag *diag)
 {

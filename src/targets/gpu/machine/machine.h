@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "plan/machine.h"
 #include "targets/gpu/machine/code.h"
+#include "targets/gpu/machine/exchange.h"
 
 struct gpu_memory { // the card's memory, behind ir's interface
     struct mgx_memory base;
@@ -17,6 +18,7 @@ struct gpu_machine {
     struct gpu_device *device;
     struct gpu_memory *memory; // lives as long as anything that was allocated from it
     struct gpu_code code;
+    const struct gpu_exchange *exchange; // of cards that go together; NULL: this one is alone
     bool tf32;               // products of floats may be rounded to 10 bits behind the point
     bool own_products;       // no library is ever asked
     const char *provider;    // the library that makes products where it can; NULL: none is named

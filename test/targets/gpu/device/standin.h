@@ -27,5 +27,7 @@ int standin_load(const void *code, void **module);
 void standin_unload(void *module);
 int standin_find(void *module, const char *name, void **kernel);
 int standin_launch(void *kernel, const struct standin_dims *dims, void **params);
+// Of a launch that waits for another card's: that one may go on meanwhile.
+void standin_pause(void);
 // A copy of a launch's parameters, on the heap in one piece; NULL when there is no memory.
 void **standin_keep(void *kernel, void **params);

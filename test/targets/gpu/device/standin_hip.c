@@ -13,6 +13,7 @@
 #include "standin.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, COUNT = 2 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, COUNT = 2, ALREADY = 704 };
 #ifndef STANDIN_ARCH_OPTION
 #define STANDIN_ARCH_OPTION "--offload-arch="
 #endif
@@ -188,6 +189,31 @@ API int hipMalloc(void **address, size_t bytes)
     return OK;
 }
 
+API int hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags);
+API int hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags)
+{
+    MAY_FAIL();
+    return flags == 1 ? hipMalloc(address, bytes) : INVALID;
+}
+
+API int hipDeviceCanAccessPeer(int *can, int device, int other);
+API int hipDeviceCanAccessPeer(int *can, int device, int other)
+{
+    MAY_FAIL();
+    *can = device != other;
+    return device < COUNT && other < COUNT ? OK : INVALID;
+}
+
+API int hipDeviceEnablePeerAccess(int other, unsigned flags);
+API int hipDeviceEnablePeerAccess(int other, unsigned flags)
+{
+    static _Atomic unsigned reached[COUNT];
+    MAY_FAIL();
+    if (flags || other == current || other >= COUNT)
+        return INVALID;
+    return atomic_fetch_or(&reached[current], 1u << other) >> other & 1 ? ALREADY : OK;
+}
+
 API int hipFree(void *address);
 API int hipFree(void *address)
 {
@@ -227,6 +253,13 @@ static bool is(const void *handle, unsigned magic)
     if (!h || h->magic != magic)
         abort(); // what a driver would answer by chance
     return true;
+}
+
+void standin_pause(void)
+{
+    pthread_mutex_unlock(&lock);
+    sched_yield();
+    pthread_mutex_lock(&lock);
 }
 
 static int play(const struct command *c)

@@ -33,6 +33,7 @@ struct machine { // words.hpp has the same
     const unsigned *thread, *block, *threads, *blocks;
     void (*barrier)(void);
     void (*meet)(const char *what, const void *in, unsigned bytes, void *out);
+    void (*pause)(void);
 };
 
 struct entry { // words.hpp has the same
@@ -269,7 +270,8 @@ void **standin_keep(void *kernel, void **params)
 
 enum state { RUNS, AT_BARRIER, AT_MEETING };
 
-static struct thread {
+// Of a launch; two cards' may be under way, each in a thread of its own.
+static _Thread_local struct thread {
     unsigned at[3];
     enum state state;
     const char *what;
@@ -278,7 +280,8 @@ static struct thread {
     void *out;
 } threads[FIBERS_MOST];
 
-static struct {
+static _Thread_local struct {
+    const struct kernel *kernel;
     const struct entry *entry;
     void **params;
     const struct standin_dims *dims;
@@ -286,7 +289,7 @@ static struct {
     int count, wave;
 } now;
 
-static struct machine machine;
+static _Thread_local struct machine machine;
 
 static _Noreturn void give_up(const char *what, int thread)
 {
@@ -315,6 +318,18 @@ static void meet(const char *what, const void *in, unsigned bytes, void *out)
     t->bytes = bytes;
     t->out = out;
     fibers_pause();
+}
+
+static void use_machine(void)
+{
+    *(const struct machine **)dlsym(now.kernel->module->library, "emulated") = &machine;
+}
+
+// The other card's kernels run meanwhile, of this one's none that shares its memory.
+static void wait_a_little(void)
+{
+    standin_pause();
+    use_machine();
 }
 
 static void shuffle(const struct thread *lanes, int first, int count, unsigned size)
@@ -423,9 +438,11 @@ int standin_launch(void *kernel, const struct standin_dims *dims, void **params)
     if (!count || count > FIBERS_MOST || dims->shared ||
         k->module->shared_end - k->module->shared > 64 << 10)
         return INVALID;
-    machine = (struct machine){NULL, now.block, dims->block, dims->grid, barrier, meet};
-    *(const struct machine **)dlsym(k->module->library, "emulated") = &machine;
+    machine =
+        (struct machine){NULL, now.block, dims->block, dims->grid, barrier, meet, wait_a_little};
+    now.kernel = k;
     now.entry = k->entry;
+    use_machine();
     now.params = params;
     now.dims = dims;
     now.count = (int)count;

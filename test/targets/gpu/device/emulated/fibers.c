@@ -11,17 +11,17 @@
 
 enum { STACK_BYTES = 256 << 10 };
 
-static struct fiber {
+static _Thread_local struct fiber {
     ucontext_t context;
     jmp_buf there;
     bool begun, ended;
 } fibers[FIBERS_MOST];
 
-static char *stacks;
-static int current;
-static void (*body)(void);
-static ucontext_t outside_context;
-static jmp_buf outside;
+static _Thread_local char *stacks;
+static _Thread_local int current;
+static _Thread_local void (*body)(void);
+static _Thread_local ucontext_t outside_context;
+static _Thread_local jmp_buf outside;
 
 static void enter(void)
 {

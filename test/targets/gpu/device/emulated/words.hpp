@@ -12,6 +12,7 @@ struct emulated_machine {
     void (*barrier)(void);
     // All threads of a wave come with `bytes` of operands; each leaves with its part of the result.
     void (*meet)(const char *what, const void *in, unsigned bytes, void *out);
+    void (*pause)(void);
 };
 extern const struct emulated_machine *emulated;
 const struct emulated_machine *emulated;
@@ -37,6 +38,7 @@ static inline emulated_place emulated_at(const unsigned *v) { return {v[0], v[1]
 // In a section of its own, which is filled with NaN before every block.
 #define __shared__ static __attribute__((section("shared")))
 #define __syncthreads() emulated->barrier()
+#define __builtin_amdgcn_s_sleep(n) emulated->pause()
 
 // C's functions, of floats under the same names.
 #define OF_FLOAT(name) static inline float name(float x) { return name##f(x); }
