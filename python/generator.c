@@ -35,7 +35,7 @@ static PyObject *none_if(migraphx_status status)
 struct wishes {
     const char *target, *isa;
     Py_ssize_t context, piece, threads;
-    PyObject *names, *states, *ends;
+    PyObject *names, *states, *ends, *cards;
 };
 
 static int add_names(migraphx_generator_options_t options, PyObject *names)
@@ -117,6 +117,30 @@ static int add_ends(migraphx_generator_options_t options, PyObject *ends)
     return tokens && OK(status) ? 0 : -1;
 }
 
+static int add_cards(migraphx_generator_options_t options, PyObject *cards)
+{
+    enum { MOST = 8 };
+    size_t count = 0, numbers[MOST];
+    if (!cards || cards == Py_None)
+        return 0;
+    int64_t *list = read_tokens(cards, &count);
+    bool good = list && count <= MOST;
+    for (size_t i = 0; good && i < count; i++) {
+        good = list[i] >= 0;
+        numbers[i] = (size_t)list[i];
+    }
+    if (list && !good)
+        PyErr_SetString(PyExc_ValueError, "cards: at most 8 numbers, 0 or more");
+    free(list);
+    if (!good)
+        return -1;
+    if (!OK(migraphx_generator_options_set_cards(options, numbers, count))) {
+        py_fail();
+        return -1;
+    }
+    return 0;
+}
+
 static int add_compile(migraphx_generator_options_t options, const struct wishes *w)
 {
     migraphx_compile_options_t compile = NULL;
@@ -142,7 +166,8 @@ static migraphx_generator_options_t make_options(const struct wishes *w)
         !OK(migraphx_generator_options_set_piece(options, (size_t)w->piece)))
         py_fail();
     else if (add_compile(options, w) == 0 && add_names(options, w->names) == 0 &&
-             add_states(options, w->states) == 0 && add_ends(options, w->ends) == 0)
+             add_states(options, w->states) == 0 && add_ends(options, w->ends) == 0 &&
+             add_cards(options, w->cards) == 0)
         return options;
     migraphx_generator_options_destroy(options);
     return NULL;
@@ -175,14 +200,14 @@ static PyObject *from_program(PyObject *program, migraphx_generator_options_t op
 
 static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"source", "target", "context", "piece", "names",
-                            "states", "ends",   "threads", "isa",   NULL};
+    static char *names[] = {"source", "target",  "context", "piece", "names", "states",
+                            "ends",   "threads", "isa",     "cards", NULL};
     struct wishes w = {.target = "cpu"};
     PyObject *source;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s$nnOOOnz:generator", names, &source,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|s$nnOOOnzO:generator", names, &source,
                                      &w.target, &w.context, &w.piece, &w.names, &w.states, &w.ends,
-                                     &w.threads, &w.isa))
+                                     &w.threads, &w.isa, &w.cards))
         return NULL;
     if (w.context < 0 || w.piece < 0 || w.threads < 0) {
         PyErr_SetString(PyExc_ValueError, "context, piece and threads are 0 or more");

@@ -194,6 +194,7 @@ class generator:
         ends: Optional[Sequence[int]] = None,
         threads: int = 0,
         isa: Optional[str] = None,
+        cards: Optional[Sequence[int]] = None,
     ) -> generator: ...
     @property
     def vocabulary(self) -> int: ...

@@ -645,6 +645,11 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_set_context(
 // a model needs that takes no more.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_generator_options_set_piece(migraphx_generator_options_t generator_options, size_t value);
+// Sets the cards, by number, that compute the model together: each has its part of the weights and
+// caches, and they add what they have of every product. Of target "gpu", up to 8, whose links let
+// each reach the others' memory. None, or one: that card alone.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_set_cards(
+    migraphx_generator_options_t generator_options, const size_t *cards, size_t size);
 // Names the input or result of a role: "tokens", "mask", "positions", "lengths", "total", "logits".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_options_set_name(
     migraphx_generator_options_t generator_options, const char *role, const char *name);

@@ -282,12 +282,14 @@ class Model:
 
     target is "cpu" or "gpu"; threads is how many a run uses, 0 for all there are; context the most tokens of a text, 0 for what
     the folder says. draft is the folder of a smaller model of the same tokens, which guesses (generate's `guesses`). names and states say what the model's inputs and results are for where they have unusual names
-    (migraphx.generator).
+    (migraphx.generator). cards=[0, 1], with target "gpu": these compute the model together, each with its part of the weights.
     """
 
-    def __init__(self, folder, target="cpu", *, threads=0, context=0, names=None, states=None, isa=None, draft=None):
+    def __init__(self, folder, target="cpu", *, threads=0, context=0, names=None, states=None, isa=None, draft=None,
+                 cards=None):
         self.folder = os.fspath(folder)
-        self.generator = migraphx.generator(self.folder, target, threads=threads, context=context, names=names, states=states, isa=isa)
+        self.generator = migraphx.generator(self.folder, target, threads=threads, context=context, names=names, states=states, isa=isa,
+                                            cards=cards)
         if draft is not None:
             self.generator.set_draft(migraphx.generator(os.fspath(draft), target, threads=threads, context=context, isa=isa))
         self._tokenizer, self._kept, self._lock = None, [], threading.Lock()

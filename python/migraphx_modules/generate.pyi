@@ -34,6 +34,7 @@ class Model:
         states: Optional[Mapping[str, str]] = None,
         isa: Optional[str] = None,
         draft: Optional[_Path] = None,
+        cards: Optional[Sequence[int]] = None,
     ) -> None: ...
     @property
     def tokenizer(self) -> Any: ...

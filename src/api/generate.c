@@ -10,7 +10,9 @@
 #include "generate/generator.h"
 #include "generate/hold.h"
 #include "generate/last.h"
+#include "generate/part.h"
 #include "generate/plans.h"
+#include "generate/team.h"
 
 enum { OPTION_LIST = 64 };
 
@@ -23,6 +25,15 @@ struct migraphx_generator_options {
     struct mgx_state_names states[OPTION_LIST];
     int64_t ends[OPTION_LIST];
     int end_count;
+    int cards[MGX_EXCHANGE_CARDS]; // by number; none: the one that the compile options say
+    int card_count;
+};
+
+// One card of those that a model is made for; NULL exchange: it is alone.
+struct place {
+    int card;
+    struct mgx_exchange *exchange;
+    const struct migraphx_generator_options *options;
 };
 
 struct migraphx_sampling {
@@ -134,6 +145,28 @@ migraphx_status migraphx_generator_options_set_piece(migraphx_generator_options_
     if (value > INT32_MAX)
         return mgx_api_bad("%s: %zu tokens are too many", __func__, value);
     generator_options->piece = value;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_generator_options_set_cards(migraphx_generator_options_t generator_options,
+                                                     const size_t *cards, size_t size)
+{
+    API_NEED(generator_options);
+    if (size)
+        API_NEED(cards);
+    if (size > MGX_EXCHANGE_CARDS)
+        return mgx_api_bad("%s: %zu cards, where %d go together", __func__, size,
+                           MGX_EXCHANGE_CARDS);
+    for (size_t i = 0; i < size; i++) {
+        if (cards[i] > INT16_MAX)
+            return mgx_api_bad("%s: there is no card %zu", __func__, cards[i]);
+        for (size_t k = 0; k < i; k++)
+            if (cards[k] == cards[i])
+                return mgx_api_bad("%s: card %zu is named twice", __func__, cards[i]);
+    }
+    for (size_t i = 0; i < size; i++)
+        generator_options->cards[i] = (int)cards[i];
+    generator_options->card_count = (int)size;
     return migraphx_status_success;
 }
 
@@ -298,16 +331,19 @@ static enum mgx_status read_ends(struct mgx_generator_model *m,
 }
 
 // Tokens come from the host and scores go there, whatever the options say of it.
-static enum mgx_status compile_model(struct mgx_program *p,
-                                     const struct migraphx_generator_options *o,
+static enum mgx_status compile_model(struct mgx_program *p, const struct place *at,
                                      struct mgx_diag *diag)
 {
+    const struct migraphx_generator_options *o = at->options;
     const struct mgx_target *target = o ? o->target : mgx_target_find("cpu");
     migraphx_compile_options_t own = NULL;
     TRY(copy_compile(&own, o ? o->compile : NULL, diag));
     if (!own && migraphx_compile_options_create(&own) != migraphx_status_success)
         return mgx_fail_memory(diag);
     (void)migraphx_compile_options_set_offload_copy(own, true);
+    if (o && o->card_count)
+        (void)migraphx_compile_options_set_device_id(own, o->cards[at->card]);
+    own->values.exchange = at->exchange;
     const enum mgx_status status = mgx_api_compile(p, target, own, diag);
     migraphx_compile_options_destroy(own);
     return status;
@@ -316,11 +352,11 @@ static enum mgx_status compile_model(struct mgx_program *p,
 // Plans of the program, which is rewritten for a card; NULL where there are none, or where it looks
 // at more of its held caches than the mask.
 static enum mgx_status plans_of(struct mgx_generator_model *m, struct mgx_program *p,
-                                const struct migraphx_generator_options *o,
-                                struct mgx_plans **plans, struct mgx_diag *diag)
+                                const struct place *at, struct mgx_plans **plans,
+                                struct mgx_diag *diag)
 {
     bool good = !m->roles.held;
-    TRY(compile_model(p, o, diag));
+    TRY(compile_model(p, at, diag));
     TRY(mgx_plans_create(plans, p, &m->roles, diag));
     const struct mgx_states_source source = {p, &m->roles, *plans, m->context,
                                              m->few_scores ? MGX_GENERATOR_SCORES : 0};
@@ -355,9 +391,9 @@ static enum mgx_status rewrite_for_card(struct mgx_generator_model *m, struct mg
 // A program of the card's own takes the model's place, if it can be made. A model that fails so is
 // as it was.
 static enum mgx_status plan_for_card(struct mgx_generator_model *m, struct mgx_role_names names,
-                                     const struct migraphx_generator_options *o,
-                                     struct mgx_diag *diag)
+                                     const struct place *at, struct mgx_diag *diag)
 {
+    const struct migraphx_generator_options *o = at->options;
     const struct mgx_roles before = m->roles;
     struct mgx_program *own = NULL;
     struct mgx_diag why;
@@ -369,7 +405,7 @@ static enum mgx_status plan_for_card(struct mgx_generator_model *m, struct mgx_r
     if (status == MGX_OK)
         status = rewrite_for_card(m, own, names, &done, &why);
     if (status == MGX_OK && done)
-        status = plans_of(m, own, o, &m->plans, &why);
+        status = plans_of(m, own, at, &m->plans, &why);
     struct mgx_program *dropped = m->plans ? m->program : own;
     if (m->plans)
         m->program = own;
@@ -379,13 +415,26 @@ static enum mgx_status plan_for_card(struct mgx_generator_model *m, struct mgx_r
     return mgx_status_is_final(status) ? mgx_fail(diag, status, "%s", why.text) : MGX_OK;
 }
 
+static enum mgx_status take_part(struct mgx_program *p, const struct place *at,
+                                 struct mgx_diag *diag)
+{
+    int sums;
+    TRY(mgx_part_take(p, at->card, at->options->card_count, &sums, diag));
+    return sums ? MGX_OK
+                : mgx_fail(diag, MGX_UNSUPPORTED, "no product of the model is one for %d cards",
+                           at->options->card_count);
+}
+
 // The program becomes the model's, also on failure.
 static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_program *take,
-                                  const struct migraphx_generator_options *o,
-                                  const struct mgx_generate_config *config, struct mgx_diag *diag)
+                                  const struct place *at, const struct mgx_generate_config *config,
+                                  struct mgx_diag *diag)
 {
+    const struct migraphx_generator_options *o = at->options;
     const struct mgx_role_names names = names_of(o, &config->names);
     m->program = take;
+    if (at->exchange)
+        TRY(take_part(m->program, at, diag));
     TRY(mgx_roles_find(&m->roles, m->program, &names, &m->arena, diag));
     m->roles.words = m->roles.words ? m->roles.words : config->words;
     if (!m->roles.words || m->roles.words > INT32_MAX)
@@ -397,11 +446,77 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
     TRY(read_ends(m, o, config, diag));
     TRY(mgx_keep_last_scores(m->program, m->roles.logits, MGX_GENERATOR_SCORES, &m->few_scores,
                              diag));
-    TRY(plan_for_card(m, names, o, diag));
+    if (at->exchange) {
+        TRY(mgx_part_take_scores(m->program, m->roles.logits, at->card, o->card_count, &(int){0},
+                                 diag));
+        m->roles.weights = mgx_roles_weights(m->program);
+    }
+    TRY(plan_for_card(m, names, at, diag));
     if (m->plans)
         return MGX_OK;
-    TRY(compile_model(m->program, o, diag));
+    if (at->exchange)
+        return mgx_fail(diag, MGX_UNSUPPORTED,
+                        "several cards share a model that is all caches with room, which stay "
+                        "there: this one is none");
+    TRY(compile_model(m->program, at, diag));
     return mgx_plans_create(&m->plans, m->program, &m->roles, diag);
+}
+
+// --- several cards ---
+
+struct filling {
+    struct mgx_generator_model *model;
+    struct mgx_program *programs[MGX_EXCHANGE_CARDS];
+    const struct migraphx_generator_options *options;
+    const struct mgx_generate_config *config;
+};
+
+static enum mgx_status fill_card(void *user, int card, struct mgx_diag *diag)
+{
+    const struct filling *f = user;
+    const struct place at = {card, f->model->exchange, f->options};
+    const enum mgx_status status =
+        fill_model(mgx_generator_model_at(f->model, card), f->programs[card], &at, f->config, diag);
+    mgx_where(diag, "card %d", f->options->cards[card]);
+    return status;
+}
+
+static void stop_others(void *user, int card)
+{
+    const struct filling *f = user;
+    (void)card;
+    f->model->exchange->stop(f->model->exchange);
+}
+
+// Which device, when the options leave it open, the environment says.
+static enum mgx_status connect_cards(struct mgx_generator_model *m,
+                                     const struct migraphx_generator_options *o,
+                                     struct mgx_diag *diag)
+{
+    struct mgx_exchange *exchange;
+    const char *device = o->compile ? mgx_setting(&o->compile->values.own, "device") : NULL;
+    device = device ? device : mgx_api_environment()->gpu_device;
+    if (!o->target->exchange)
+        return mgx_fail(diag, MGX_UNSUPPORTED, "target \"%s\" has no cards that go together",
+                        o->target->name);
+    TRY(o->target->exchange(device, o->cards, o->card_count, &exchange, diag));
+    return mgx_generator_model_share(m, o->card_count, exchange, diag);
+}
+
+static enum mgx_status fill_cards(struct mgx_generator_model *m, struct mgx_program *take,
+                                  const struct migraphx_generator_options *o,
+                                  const struct mgx_generate_config *config, struct mgx_diag *diag)
+{
+    struct filling f = {.model = m, .programs = {take}, .options = o, .config = config};
+    enum mgx_status status = connect_cards(m, o, diag);
+    bool apart;
+    for (int i = 1; i < o->card_count && status == MGX_OK; i++)
+        status = mgx_program_clone(&f.programs[i], take, diag);
+    if (status == MGX_OK)
+        return mgx_team_run(m->team, fill_card, stop_others, &f, &apart, diag);
+    for (int i = 0; i < o->card_count; i++)
+        mgx_program_destroy(f.programs[i]);
+    return status;
 }
 
 static enum mgx_status new_generator(migraphx_generator_t *out, struct mgx_generator_model *m,
@@ -428,7 +543,9 @@ static enum mgx_status make_generator(migraphx_generator_t *out, struct mgx_prog
         mgx_program_destroy(take);
         return mgx_fail_memory(diag);
     }
-    enum mgx_status status = fill_model(m, take, o, config, diag);
+    const struct place alone = {.options = o};
+    enum mgx_status status = o && o->card_count > 1 ? fill_cards(m, take, o, config, diag)
+                                                    : fill_model(m, take, &alone, config, diag);
     if (status == MGX_OK)
         status = new_generator(out, m, diag);
     mgx_generator_model_release(m);

@@ -13,8 +13,11 @@
 // turns. Cost of the next token: one run for all texts that need one, and a choice for each.
 #pragma once
 
+#include <pthread.h>
+
 #include "generate/roles.h"
 #include "op/reference/draw.h"
+#include "plan/exchange.h"
 
 enum { MGX_GENERATOR_SCORES = 16 };
 
@@ -30,10 +33,24 @@ struct mgx_generator_model {
     int64_t piece;                // most tokens of a prompt in one run
     bool few_scores;              // a run gives the scores of MGX_GENERATOR_SCORES tokens at most
     struct mgx_sampling sampling; // of new texts
+    // Of several cards: one model for each, this one the first card's; their exchange, and the
+    // threads that run them, for one generator at a time.
+    struct mgx_generator_model **others;
+    struct mgx_exchange *exchange;
+    struct mgx_team *team; // NULL: one card
+    pthread_mutex_t *turn;
+    _Atomic bool apart; // one card did what another could not: they are of no use any more
     _Atomic int holders;
 };
 struct mgx_generator_model *mgx_generator_model_create(void); // NULL when out of memory
 void mgx_generator_model_release(struct mgx_generator_model *model);
+// The model becomes that of the first of `count` cards: models of the others are made, to be filled
+// by the model's team. Takes the exchange, also on failure.
+enum mgx_status mgx_generator_model_share(struct mgx_generator_model *model, int count,
+                                          struct mgx_exchange *take,
+                                          struct mgx_diag *diag) MGX_NODISCARD;
+// The one of a card.
+struct mgx_generator_model *mgx_generator_model_at(struct mgx_generator_model *model, int card);
 
 struct mgx_generator;
 

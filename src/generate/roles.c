@@ -309,7 +309,7 @@ static bool takes_many(const struct finder *f)
     return true;
 }
 
-static size_t weights_of(const struct mgx_program *p)
+size_t mgx_roles_weights(const struct mgx_program *p)
 {
     size_t bytes = 0;
     for (int i = 0; i < p->module_count; i++)
@@ -336,7 +336,7 @@ enum mgx_status mgx_roles_find(struct mgx_roles *out, const struct mgx_program *
 {
     static const struct mgx_role_names none = {0};
     assert(!p->executable);
-    *out = (struct mgx_roles){.weights = weights_of(p), .first_room = FIRST_ROOM};
+    *out = (struct mgx_roles){.weights = mgx_roles_weights(p), .first_room = FIRST_ROOM};
     struct finder f = {.p = p,
                        .main = mgx_program_main(p),
                        .names = names ? names : &none,

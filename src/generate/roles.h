@@ -71,3 +71,5 @@ struct mgx_roles {
 enum mgx_status mgx_roles_find(struct mgx_roles *out, const struct mgx_program *p,
                                const struct mgx_role_names *names, struct mgx_arena *arena,
                                struct mgx_diag *diag) MGX_NODISCARD;
+// Bytes of the literals of a program.
+size_t mgx_roles_weights(const struct mgx_program *p);

@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "generate/plans.h"
+#include "generate/team.h"
 
 enum { PIECE = 512 }; // tokens of a prompt in one run, where nobody says how many
 
@@ -30,10 +31,43 @@ void mgx_generator_model_release(struct mgx_generator_model *model)
 {
     if (!model || --model->holders)
         return;
+    for (int i = 1; model->team && i < mgx_team_count(model->team); i++)
+        mgx_generator_model_release(model->others[i - 1]);
+    mgx_team_destroy(model->team);
     mgx_plans_destroy(model->plans);
     mgx_program_destroy(model->program);
+    if (model->exchange)
+        model->exchange->destroy(model->exchange);
+    if (model->turn)
+        pthread_mutex_destroy(model->turn);
+    free(model->turn);
+    free(model->others);
     mgx_arena_fini(&model->arena);
     free(model);
+}
+
+enum mgx_status mgx_generator_model_share(struct mgx_generator_model *model, int count,
+                                          struct mgx_exchange *take, struct mgx_diag *diag)
+{
+    model->exchange = take;
+    model->others = calloc((size_t)count, sizeof *model->others);
+    model->turn = malloc(sizeof *model->turn);
+    if (model->turn && pthread_mutex_init(model->turn, NULL) != 0) {
+        free(model->turn);
+        model->turn = NULL;
+    }
+    if (!model->others || !model->turn)
+        return mgx_fail_memory(diag);
+    TRY(mgx_team_create(&model->team, count, diag));
+    for (int i = 1; i < count; i++)
+        if (!(model->others[i - 1] = mgx_generator_model_create()))
+            return mgx_fail_memory(diag);
+    return MGX_OK;
+}
+
+struct mgx_generator_model *mgx_generator_model_at(struct mgx_generator_model *model, int card)
+{
+    return card ? model->others[card - 1] : model;
 }
 
 // --- sets of texts ---

@@ -16,6 +16,7 @@ CHILD = os.environ.get("MGX_TWO_CARDS")
 HERE = os.path.dirname(os.path.abspath(__file__))
 if CHILD:
     sys.path.insert(0, os.path.join(HERE, "..", "host", "triton"))
+    import decoders
     import models
     import numpy as np
     import onnx
@@ -140,3 +141,78 @@ def test_cards_are_named_rightly(path):
         serving.Model(path, cards=[0], target="cpu")
     with pytest.raises(RuntimeError, match="no number 7"):
         serving.Model(path, cards=[7])
+
+
+@pytest.fixture(scope="module", params=["room", "lengths"])
+def folder(request, tmp_path_factory):
+    at = str(tmp_path_factory.mktemp("folders") / request.param)
+    decoders.save(at, request.param)
+    return at
+
+
+def told(g, count=6):
+    """Tokens behind a prompt, after some of them are taken back, of a text that forks, and of two texts at once."""
+    text = g.add()
+    g.append(text, [3, 1, 4, 1, 5, 9, 2, 6])
+    out = [g.next([text])[0] for _ in range(count)]
+    g.rewind(text, 10)
+    g.append(text, [7, 8])
+    out += [g.next([text])[0] for _ in range(count)]
+    other = g.fork(text, 5)
+    g.append(other, [11])
+    for _ in range(count):
+        out += g.next([text, other])
+    scores = np.array(g.logits(other))
+    g.remove(text)
+    return out, scores
+
+
+@in_child
+def test_a_decoder_is_shared_by_two_cards(folder):
+    one, two = migraphx.generator(folder, target="gpu", cards=[1]), migraphx.generator(folder, target="gpu", cards=[0, 1])
+    want, got = told(one), told(two)
+    assert got[0] == want[0]
+    np.testing.assert_allclose(got[1], want[1], rtol=2e-3, atol=2e-3)
+    held, whole = two.statistics(), one.statistics()
+    assert held["state_bytes"] > 0 and held["runs"] == whole["runs"]
+    assert held["weight_bytes"] < 1.5 * whole["weight_bytes"]  # tables of words and normalisations are on both
+
+
+@in_child
+def test_what_all_cards_refuse_harms_none(folder):
+    g = migraphx.generator(folder, target="gpu", cards=[0, 1], context=10)
+    text = g.add()
+    g.append(text, list(range(1, 10)))
+    first = g.next([text])
+    with pytest.raises(RuntimeError):
+        g.next([text])  # the context is full
+    with pytest.raises(RuntimeError, match="no text 7"):
+        g.next([7])
+    g.rewind(text, 9)
+    assert g.next([text]) == first
+    g.set_sampling(text, temperature=0.9, seed=3)
+    g.rewind(text, 4)
+    assert len(g.next([text])) == 1
+
+
+@in_child
+def test_two_generators_share_the_cards(folder):
+    g = migraphx.generator(folder, target="gpu", cards=[0, 1])
+    both, got = [g, g.share()], [None, None]
+
+    def work(i):
+        got[i] = told(both[i], 2)[0]
+
+    in_threads(2, work)
+    assert got[0] == got[1]
+
+
+@in_child
+def test_cards_of_a_decoder_are_named_rightly(folder, tmp_path):
+    for cards, target, said in (([0, 0], "gpu", "twice"), ([0, 9], "gpu", "no number 9"), ([0, 1], "cpu", "no cards that go together"),
+                                (list(range(9)), "gpu", "at most 8")):
+        with pytest.raises((RuntimeError, ValueError), match=said):
+            migraphx.generator(folder, target=target, cards=cards)
+    decoders.save(str(tmp_path / "fixed"), "fixed")
+    with pytest.raises(RuntimeError, match="card"):
+        migraphx.generator(str(tmp_path / "fixed"), target="gpu", cards=[0, 1])

@@ -41,6 +41,10 @@ struct generator_options : MIGRAPHX_HANDLE_BASE(generator_options) {
     {
         call(&migraphx_generator_options_set_piece, get_handle_ptr(), tokens);
     }
+    void set_cards(const std::vector<std::size_t> &cards)
+    {
+        call(&migraphx_generator_options_set_cards, get_handle_ptr(), cards.data(), cards.size());
+    }
     void set_name(const std::string &role, const std::string &name)
     {
         call(&migraphx_generator_options_set_name, get_handle_ptr(), role.c_str(), name.c_str());
