@@ -14,7 +14,9 @@ PyTorch's cache on disk, all models side by side before anything is timed.
 Results are compared first: relative RMS of each against PyTorch in strict fp32, on the same inputs. Only then is
 anything timed. The two then take turns in one process: a group is as many back-to-back runs as fill --seconds, its
 time the host's clock around all of them and one wait at the end, divided by their number; the figure is the median of
---groups groups. --draw takes architectures by a seed instead (bench/drawing.py). A second figure is the latency of a single run with the wait after it.
+--groups groups. A second figure is the latency of a single run with the wait after it. --draw takes architectures by a
+seed instead (bench/drawing.py); --wave makes so many models ready at a time, each in a process of its own, and times
+one after the other when all are: of forty architectures most of the time is PyTorch's compiling.
 
 Without a CUDA card PyTorch runs on the CPU and this engine on whatever MIGRAPHX_GPU_DEVICE names: that checks the
 script, not the engine's speed. Prints a table and writes it as JSON, anew after every line, so that a run that is cut
@@ -29,7 +31,9 @@ import math
 import multiprocessing
 import os
 import platform
+import queue
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -587,7 +591,8 @@ def allow_tf32(allowed):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
-def measure_case(args, name, batch, kind, device, references):
+def prepare_case(args, name, batch, kind, device, references):
+    """The line of one case and what runs it: made, compiled, warm, and compared."""
     row = {"model": name, "batch": batch, "type": kind, "tiles": "tuned" if args.tune else "untuned"}
     _, inputs = make(name, args.tiny, "run")
     feed = make_inputs(inputs, batch)
@@ -614,12 +619,16 @@ def measure_case(args, name, batch, kind, device, references):
             runner.wait()
             row["errors"][who] = difference(runner.results(), reference)
         except Exception as problem:
-            print(f"  {who}: {str(problem).splitlines()[0][:300]}", flush=True)
+            print(f"  {name} {who}: {str(problem).splitlines()[0][:300]}", flush=True)
             del runners[who]
             continue
         if not row["errors"][who] <= LIMITS[kind]:
-            print(f"  {who}: relative RMS {row['errors'][who]:.2e} is above {LIMITS[kind]:.0e}", flush=True)
+            print(f"  {name} {who}: relative RMS {row['errors'][who]:.2e} is above {LIMITS[kind]:.0e}", flush=True)
     row["right"] = bool(row["errors"].get("ours", math.inf) <= LIMITS[kind])
+    return row, runners
+
+
+def time_case(args, row, runners):
     ways = {who: r for who, r in runners.items() if who != "ours"}
     if len(ways) > 1:
         first = {who: min(time_group(r, runs_for(r, args.seconds / 4)) for _ in range(3)) for who, r in ways.items()}
@@ -631,6 +640,68 @@ def measure_case(args, name, batch, kind, device, references):
     if row["torch_best"] and "ours" in row["times"]:
         row["ratio"] = row["times"][row["torch_best"]]["ms"] / row["times"]["ours"]["ms"]
     return row
+
+
+def measure_case(args, name, batch, kind, device, references):
+    return time_case(args, *prepare_case(args, name, batch, kind, device, references))
+
+
+# --- many architectures: made ready side by side, timed one after the other ---
+
+
+def share_of(args, name, batches, ready, turn, rows):
+    """One process: all lines of one model. Nothing is timed before every process of the wave is ready, and then by one at a time."""
+    torch.set_num_threads(2)
+    warnings.simplefilter("ignore")
+    torch.backends.cudnn.benchmark = True
+    device, references, cases = "cuda" if torch.cuda.is_available() else "cpu", {}, []
+    with torch.cuda.stream(torch.cuda.Stream() if device == "cuda" else None):
+        for batch in batches:
+            for kind in args.types:
+                cases.append(attempt(f"{name} b{batch} {kind}", lambda: prepare_case(args, name, batch, kind, device, references)))  # noqa: B023
+        try:
+            ready.wait(args.ready)
+        except threading.BrokenBarrierError:
+            print(f"{name}: others of its wave are not ready in time", flush=True)
+        for case in filter(None, cases):
+            with turn:
+                row = attempt(f"{name} b{case[0]['batch']}", lambda: time_case(args, *case))  # noqa: B023
+            if row:
+                rows.put(row)
+
+
+def in_waves(args, cases):
+    """Lines as they come; --wave models at a time."""
+    names = [n for n in dict.fromkeys(name for name, _ in cases) if os.path.exists(path_of(args, n))]
+    context = multiprocessing.get_context("spawn")
+    for start in range(0, len(names), args.wave):
+        wave, begun = names[start:start + args.wave], time.monotonic()
+        ready, turn, rows = context.Barrier(len(wave)), context.Lock(), context.Queue()
+        processes = [context.Process(target=share_of, args=(args, n, [b for m, b in cases if m == n], ready, turn, rows)) for n in wave]
+        for p in processes:
+            p.start()
+        while any(p.is_alive() for p in processes) or not rows.empty():
+            for p in processes:
+                if p.exitcode:
+                    ready.abort()
+            try:
+                yield rows.get(timeout=1)
+            except queue.Empty:
+                continue
+        print(f"wave of {len(wave)}: {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def one_by_one(args, cases, device):
+    """Lines as they come, each made and timed before the next."""
+    references, begun = {}, time.monotonic()
+    for name, batch in cases:
+        for kind in args.types if os.path.exists(path_of(args, name)) else []:
+            if args.limit and time.monotonic() - begun > args.limit:
+                print(f"{name} b{batch} {kind}: left out, the time is over", flush=True)
+                continue
+            row = attempt(f"{name} b{batch} {kind}", lambda: measure_case(args, name, batch, kind, device, references))  # noqa: B023
+            if row:
+                yield row
 
 
 def limit_of(program, kind):
@@ -760,6 +831,8 @@ def parse_arguments():
     parser.add_argument("--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 2)), help="processes that export")
     parser.add_argument("--export-only", action="store_true")
     parser.add_argument("--warm", action="store_true", help="fill torch.compile's cache first, all models side by side")
+    parser.add_argument("--wave", type=int, default=0, help="make so many models ready side by side, each in a process of its own, then time one at a time")
+    parser.add_argument("--ready", type=float, default=400, help="seconds that a wave's models wait for the last of them")
     parser.add_argument("--limit", type=float, default=0, help="seconds after which no further line is begun")
     parser.add_argument("--record", metavar="FILE", help="no run: put the lines of --json's files into this one")
     parser.add_argument("--limits", metavar="FILE", help="no run: put into this file the limit of lines that have none")
@@ -786,25 +859,16 @@ def main():
         return 0
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.backends.cudnn.benchmark = True
-    about, rows, references, begun = describe(device), [], {}, time.monotonic()
+    about, rows = describe(device), []
     print(", ".join(f"{k}: {v}" for k, v in about.items()))
     print(f"{'model':16} {'b':>4} {'type':5} {'ours ms':>9} {'latency':>9} {'torch ms':>9} {'latency':>9} {'as':8} {'ratio':>6} {'error':>8} {'torch':>8} {'compile':>7}", flush=True)
     stream = torch.cuda.Stream() if device == "cuda" else None
     with torch.cuda.stream(stream):
-        for name, batch in cases:
-            if not os.path.exists(path_of(args, name)):
-                continue
-            for kind in args.types:
-                if args.limit and time.monotonic() - begun > args.limit:
-                    print(f"{name} b{batch} {kind}: left out, the time is over", flush=True)
-                    continue
-                row = attempt(f"{name} b{batch} {kind}", lambda: measure_case(args, name, batch, kind, device, references))  # noqa: B023
-                if not row:
-                    continue
-                rows.append(row)
-                show(row)
-                with open(args.json[0], "w", encoding="ascii") as f:
-                    json.dump({"about": about, "rows": rows}, f, indent=1)
+        for row in in_waves(args, cases) if args.wave else one_by_one(args, cases, device):
+            rows.append(row)
+            show(row)
+            with open(args.json[0], "w", encoding="ascii") as f:
+                json.dump({"about": about, "rows": rows}, f, indent=1)
     for kind in args.types:
         ratios = [r.get("ratio") for r in rows if r["type"] == kind]
         print(f"geometric mean, {kind}: {geometric_mean(ratios) or 0:.3f} over PyTorch's best, lowest {min([r for r in ratios if r] or [0]):.3f}")
