@@ -66,7 +66,10 @@ def build_transformer(what, attention):
         if isinstance(getattr(config, field, None), int) and field not in config.attribute_map:
             setattr(config, field, min(getattr(config, field), LAYERS))
     config.use_cache = False
-    model = transformers.AutoModel.from_config(config, attn_implementation=attention)
+    try:
+        model = transformers.AutoModel.from_config(config, attn_implementation=attention)
+    except (ValueError, ImportError):  # it has the plain attention alone
+        model = transformers.AutoModel.from_config(config, attn_implementation="eager")
     return model.get_encoder() if config.is_encoder_decoder else model
 
 

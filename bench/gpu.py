@@ -801,21 +801,22 @@ def put_limits(args):
 
 
 def draw(args):
-    """The first --draw of the seed's order that are small enough; what cannot be made is named."""
+    """The first --draw of the seed's order that are small enough, behind --skip of them; what cannot be made is named."""
     found, names = [], drawing.names(args.seed, args.sources)
-    while len(found) < args.draw and (name := next(names, None)):
+    while len(found) < args.skip + args.draw and (name := next(names, None)):
         try:
             if drawing.parameters(name) <= args.most:
                 found.append(name)
         except Exception as why:
             print(f"{name}: {type(why).__name__}", flush=True)
-    return found
+    return found[args.skip:]
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", nargs="*", metavar="NAME", help=" ".join(MODELS) + ", or of those that may be drawn, as timm:resnet50 (bench/drawing.py)")
     parser.add_argument("--draw", type=int, default=0, help="so many architectures that nobody chose")
+    parser.add_argument("--skip", type=int, default=0, help="so many of the draw's first, which were run before")
     parser.add_argument("--seed", type=int, default=7, help="of the draw")
     parser.add_argument("--sources", nargs="*", default=drawing.SOURCES, choices=drawing.SOURCES, help="of the draw")
     parser.add_argument("--most", type=float, default=1e8, help="parameters of one that is drawn")
