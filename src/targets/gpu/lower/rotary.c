@@ -27,14 +27,15 @@ static bool steps_by(const struct mgx_shape *s, int64_t n)
     return s->strides[s->rank - 1] == 1 && s->lens[s->rank - 1] % n == 0;
 }
 
-// Pairs that a thread takes.
+// Pairs that a thread takes: of neighbours half of what 16 bytes have, where a head is nothing else.
 static int pairs_of(const struct mgx_plan_offer *c)
 {
     const int n = 16 / (int)mgx_type_size(c->out->type);
-    return !mgx_ins_int(c->ins, "interleaved") && steps_by(&c->in[X], n) && steps_by(c->out, n) &&
-                   steps_by(&c->in[COS], n) && steps_by(&c->in[SIN], n)
-               ? n
-               : 1;
+    if (!steps_by(&c->in[X], n) || !steps_by(c->out, n))
+        return 1;
+    if (mgx_ins_int(c->ins, "interleaved"))
+        return 2 * c->in[COS].lens[1] == c->out->lens[3] ? n / 2 : 1;
+    return steps_by(&c->in[COS], n) && steps_by(&c->in[SIN], n) ? n : 1;
 }
 
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int pairs, int64_t threads)
