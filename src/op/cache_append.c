@@ -9,9 +9,10 @@
 //                 max(ends - tokens, 0)   ends
 //
 // A cache with room keeps its length; one without grows by what `total`, the longest entry's tokens
-// with the new ones, asks for. Rows that find no place are left out. `masked` is a promise, of pasts
-// of so many rows or more (0: of none): new rows find their places, and whoever else reads past,
-// joined with now, does not look at its rows that are no entry's.
+// with the new ones, asks for. Rows that find no place are left out.
+//
+// `masked` is a promise of pasts of so many rows or more (0: of none): new rows find their places,
+// and whoever else reads past, joined with now, does not look at its rows that are no entry's.
 #include <assert.h>
 #include <string.h>
 
