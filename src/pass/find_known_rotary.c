@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: MIT
-// Rotations of heads by positions that are known, written out by exporters, become the operator again.
+// Rotations of heads by positions that are known, written out by exporters, become the operator
+// again.
 //
 //     x cos# + turned(x) sin#      =>  rotary_embedding(x, cos, sin, ends)
 //
 //     turned(x): concat(-x[.., half..], x[.., ..half])                        halves, or
 //                reshape(concat(-x[.., 1::2], x[.., ::2], on an axis more))   neighbours
 //
-// Written out that is five steps and more that each read or write all heads; the operator is one. Which
-// places of x are turned by each other is not matched form by form, since views move between these
-// steps: places of the result are followed up to the values that they are made of. (find_rotary reads
-// halves by tables that the run computes, before attention to caches is looked for; this one what is left
-// when conversions are gone.)
+// Written out that is five steps and more that each read or write all heads; the operator is
+// one. Which places of x are turned by each other is not matched form by form, since views move
+// between these steps: places of the result are followed up to the values that they are made of.
+// (find_rotary reads halves by tables that the run computes, before attention to caches is
+// looked for; this one what is left when conversions are gone.)
 //
-// Tokens in front that are not turned, as a class's is, and lie in front of the others where those come
-// from, are turned by nothing along with them, instead of being put in front afterwards:
+// Tokens in front that are not turned, as a class's is, and lie in front of the others where
+// those come from, are turned by nothing along with them, instead of being put in front
+// afterwards:
 //
 //     concat(x, rotary_embedding(y, cos, sin, ends))   =>  rotary_embedding(xy, cos, sin, ends)
 //
 // (an infinity there makes NaN of what it is paired with).
 //
-// Holds: heads lie along axis 1 or 2 and tokens along the other; cos and sin are constants that vary
-// along tokens and within a head, and have one value for both places of a pair. Every step that is followed
-// takes each axis to one axis (a reshape may part the last one), and one concat is followed, of the
-// last axis. So places that agree along every axis, all of a head at each, agree everywhere. Cost: a
-// head times the sum of the other lengths, times the steps in between.
+// Holds: heads lie along axis 1 or 2 and tokens along the other; cos and sin are constants that
+// vary along tokens and within a head, and have one value for both places of a pair. Every step
+// that is followed takes each axis to one axis (a reshape may part the last one), and one concat
+// is followed, of the last axis. So places that agree along every axis, all of a head at each,
+// agree everywhere. Cost: a head times the sum of the other lengths, times the steps in between.
 #include <string.h>
 
 #include "base/size.h"
