@@ -349,13 +349,20 @@ static enum mgx_status compile_model(struct mgx_program *p, const struct place *
     return status;
 }
 
+// Might a model see more in its mask than how many tokens there are: which rows nobody has, or which
+// tokens its states of fixed lengths leave out?
+static bool is_asked(const struct mgx_roles *r)
+{
+    return r->held || (r->has_kind[MGX_CARRIED_FIXED] && r->mask.name);
+}
+
 // Plans of the program, which is rewritten for a card; NULL where there are none, or where it looks
-// at more of its held caches than the mask.
+// at more of its held caches than the mask, or makes more of the mask than that.
 static enum mgx_status plans_of(struct mgx_generator_model *m, struct mgx_program *p,
                                 const struct place *at, struct mgx_plans **plans,
                                 struct mgx_diag *diag)
 {
-    bool good = !m->roles.held;
+    bool good = !is_asked(&m->roles);
     TRY(compile_model(p, at, diag));
     TRY(mgx_plans_create(plans, p, &m->roles, diag));
     const struct mgx_states_source source = {p, &m->roles, *plans, m->context,
@@ -374,8 +381,7 @@ static enum mgx_status rewrite_for_card(struct mgx_generator_model *m, struct mg
                                         struct mgx_diag *diag)
 {
     const int64_t words = m->roles.words;
-    *done = m->roles.has_kind[MGX_CARRIED_ROOM] && !m->roles.has_kind[MGX_CARRIED_GROWING] &&
-            !m->roles.has_kind[MGX_CARRIED_FIXED];
+    *done = mgx_plans_take_roles(&m->roles);
     if (!*done) {
         TRY(mgx_hold_caches(p, &m->roles, done, diag));
         names.lengths = MGX_HELD_ENDS;
@@ -425,6 +431,13 @@ static enum mgx_status take_part(struct mgx_program *p, const struct place *at,
                            at->options->card_count);
 }
 
+static enum mgx_status fail_cards(struct mgx_diag *diag)
+{
+    return mgx_fail(diag, MGX_UNSUPPORTED,
+                    "several cards share a model that is all caches with room, which stay there: "
+                    "this one is none");
+}
+
 // The program becomes the model's, also on failure.
 static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_program *take,
                                   const struct place *at, const struct mgx_generate_config *config,
@@ -436,6 +449,8 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
     if (at->exchange)
         TRY(take_part(m->program, at, diag));
     TRY(mgx_roles_find(&m->roles, m->program, &names, &m->arena, diag));
+    if (at->exchange && m->roles.has_kind[MGX_CARRIED_FIXED])
+        return fail_cards(diag);
     m->roles.words = m->roles.words ? m->roles.words : config->words;
     if (!m->roles.words || m->roles.words > INT32_MAX)
         return mgx_fail(diag, MGX_INVALID, "the model has %lld tokens: a number should be known",
@@ -455,11 +470,9 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
     if (m->plans)
         return MGX_OK;
     if (at->exchange)
-        return mgx_fail(diag, MGX_UNSUPPORTED,
-                        "several cards share a model that is all caches with room, which stay "
-                        "there: this one is none");
+        return fail_cards(diag);
     TRY(compile_model(m->program, at, diag));
-    return mgx_plans_create(&m->plans, m->program, &m->roles, diag);
+    return is_asked(&m->roles) ? MGX_OK : mgx_plans_create(&m->plans, m->program, &m->roles, diag);
 }
 
 // --- several cards ---

@@ -56,8 +56,8 @@ void mgx_bundle_release(struct mgx_bundle *bundle)
 
 // --- gathering ---
 
-// Is the first axis that of texts? It is left open then.
-static bool has_rows(const struct mgx_carried *c)
+// It is left open then.
+bool mgx_carried_has_rows(const struct mgx_carried *c)
 {
     const struct mgx_dim first = mgx_shape_dim(&c->shape, 0);
     return first.min != first.max;
@@ -68,7 +68,7 @@ struct mgx_shape mgx_bundle_shape(const struct mgx_carried *c, int64_t rows, int
     int64_t lens[MGX_MAX_RANK];
     for (int i = 0; i < c->shape.rank; i++)
         lens[i] = c->shape.lens[i];
-    if (has_rows(c))
+    if (mgx_carried_has_rows(c))
         lens[0] = rows;
     if (c->axis >= 0)
         lens[c->axis] = tokens;
@@ -82,8 +82,8 @@ static struct mgx_tensor row_of(const struct mgx_carried *c, const struct mgx_te
     struct mgx_shape shape = t->shape;
     const int64_t size = (int64_t)mgx_type_size(shape.type);
     char *data = (char *)t->data + row * shape.strides[0] * size;
-    assert(has_rows(c) ? row < shape.lens[0] : row == 0);
-    if (has_rows(c))
+    assert(mgx_carried_has_rows(c) ? row < shape.lens[0] : row == 0);
+    if (mgx_carried_has_rows(c))
         shape.lens[0] = 1;
     if (c->axis >= 0)
         shape.lens[c->axis] = tokens;

@@ -49,6 +49,8 @@ bool mgx_bundle_is_own(const struct mgx_bundle *bundle);
 // The row becomes a copy of a place, or empty.
 void mgx_bundle_put_row(struct mgx_bundle *bundle, const struct mgx_roles *roles, int64_t row,
                         const struct mgx_place *place);
+// Is the first axis of a state that of texts? Else its bundles have one row.
+bool mgx_carried_has_rows(const struct mgx_carried *c);
 // Lengths of a state for so many rows and tokens.
 struct mgx_shape mgx_bundle_shape(const struct mgx_carried *c, int64_t rows, int64_t tokens);
 size_t mgx_bundles_bytes(const struct mgx_bundle *all);

@@ -43,11 +43,12 @@ static bool suits(const struct mgx_module *m, const struct mgx_roles *r)
 {
     const struct mgx_ins *tokens = mgx_find_parameter(m, r->tokens.name);
     if (!r->mask.name || r->mask.rank != 2 || r->branch.name || r->lengths.name ||
-        r->has_kind[MGX_CARRIED_ROOM] || r->has_kind[MGX_CARRIED_FIXED] ||
+        r->has_kind[MGX_CARRIED_ROOM] || !r->has_kind[MGX_CARRIED_GROWING] ||
         mgx_find_parameter(m, MGX_HELD_ENDS) || mgx_shape_is_static(&tokens->shape))
         return false;
     for (int i = 0; i < r->carried_count; i++)
-        if (r->carried[i].axis != TOKEN_AXIS || !grown(m, &r->carried[i]))
+        if (r->carried[i].kind == MGX_CARRIED_GROWING &&
+            (r->carried[i].axis != TOKEN_AXIS || !grown(m, &r->carried[i])))
             return false;
     return mgx_module_return(m) != NULL;
 }
@@ -86,7 +87,8 @@ enum mgx_status mgx_hold_caches(struct mgx_program *p, const struct mgx_roles *r
         return MGX_OK;
     struct mgx_ins *ends = add_ends(m, roles);
     for (int i = 0; i < roles->carried_count && ends; i++)
-        append_instead(m, &roles->carried[i], ends);
+        if (roles->carried[i].kind == MGX_CARRIED_GROWING)
+            append_instead(m, &roles->carried[i], ends);
     return mgx_program_status(p, diag);
 }
 
@@ -161,7 +163,7 @@ static enum mgx_status ask(bool *good, struct mgx_states *s, float *scores, int6
                            struct mgx_diag *diag)
 {
     const struct mgx_roles *r = s->source.roles;
-    TRY(mgx_card_try(s, ROWS, ROWS, scores, diag));
+    TRY(mgx_card_try(s, ROWS, r->held ? ROWS : ROWS + 1, scores, diag)); // no row is free
     TRY(mgx_card_try(s, ROWS, room, scores + r->words, diag));
     *good = are_alike(scores, scores + r->words, r->words, allowed(r->carried[0].shape.type));
     return MGX_OK;

@@ -226,12 +226,18 @@ void mgx_plans_give(struct mgx_plans *s, const struct mgx_fixed_plan *plan)
 
 // --- the table ---
 
-// Caches that a run appends to as they came, and nothing that plans cannot say before a run.
+// Nothing that plans cannot say before a run: without a cache nothing says how long a mask is.
+bool mgx_plans_take_roles(const struct mgx_roles *r)
+{
+    const bool fixed = r->has_kind[MGX_CARRIED_FIXED] && !r->mask.name && !r->total.name;
+    return !r->branch.name && !r->has_kind[MGX_CARRIED_GROWING] &&
+           (r->has_kind[MGX_CARRIED_ROOM] || fixed);
+}
+
 static bool takes(const struct mgx_program *program, const struct mgx_roles *r)
 {
     const struct mgx_executable *e = program->executable;
-    return e->target->memory && e->sizes && !r->branch.name && r->has_kind[MGX_CARRIED_ROOM] &&
-           !r->has_kind[MGX_CARRIED_GROWING] && !r->has_kind[MGX_CARRIED_FIXED];
+    return e->target->memory && e->sizes && mgx_plans_take_roles(r);
 }
 
 // A plan that says which memory it is. Where caches do not come back as they went in, the table is

@@ -5,7 +5,7 @@
 //     program with open sizes  --lengths fixed, inputs and results where the caller says-->  a plan
 //
 // A plan's caches come in and go out at one address, so that a run writes its own rows and copies
-// nothing. All share the weights. Kernels do not depend on the room: a plan for another one
+// nothing; states of fixed lengths come out beside those that went in. All share the weights. Kernels do not depend on the room: a plan for another one
 // compiles none.
 //
 // Holds: several generators may share one table; a plan that somebody holds stays. At most MOST of
@@ -24,9 +24,11 @@ struct mgx_fixed_plan {
     const char **places; // names of the parameters that results go to, by result
 };
 
-// Are plans the way for this program, which is compiled? Only where all it remembers are caches
-// with room, that a target with memory of its own appends to. NULL then: it is not. Makes the plan
-// of one token of one text.
+// May plans be the way for such a model, on a target that has some? Where what it remembers are
+// caches with room and states of fixed lengths.
+bool mgx_plans_take_roles(const struct mgx_roles *roles);
+// Are they the way for this program, which is compiled? Only where a target with memory of its own
+// appends to its caches. NULL: they are not. Makes the plan of one token of one text.
 enum mgx_status mgx_plans_create(struct mgx_plans **out, const struct mgx_program *program,
                                  const struct mgx_roles *roles,
                                  struct mgx_diag *diag) MGX_NODISCARD;

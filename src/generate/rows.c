@@ -43,7 +43,8 @@ static bool may_host(const struct search *s, const struct mgx_bundle *b)
 {
     const bool own = b->holders == members_of(s, b);
     if (is_whole(s, b))
-        return !s->wanted.slab || own || is_at_end(s, b);
+        return !s->wanted.slab || own ||
+               (is_at_end(s, b) && !s->wanted.roles->has_kind[MGX_CARRIED_FIXED]);
     return own && s->wanted.roles->takes_many && s->wanted.each == 1 &&
            b->rows >= s->wanted.count && b->rows <= 2 * s->wanted.count &&
            (s->wanted.slab || mgx_bundle_is_own(b));

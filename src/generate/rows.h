@@ -11,7 +11,8 @@
 // for nobody cost more than the copy.
 //
 // On a card (slab.h) a bundle is written behind the tokens of all who hold it: tracks may stand
-// where they are when each is at its row's end, or when nobody else holds the bundle.
+// where they are when each is at its row's end, or when nobody else holds the bundle; where states
+// of fixed lengths are in it, only then.
 //
 // Holds: places are not changed; on success the bundle is held for the caller.
 #pragma once

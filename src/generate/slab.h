@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Bundles of caches with room that lie in a card's memory.
+// Bundles of caches with room, and of states of fixed lengths, that lie in a card's memory.
 //
-//     slab    {rows, heads, room, size} of every cache, in one allocation
+//     slab    states of fixed lengths, side by side; {rows, heads, room, size} of every cache
 //     rows    t t t t t . . .      lengths[i] is the frontier: whatever lies behind it is nobody's
 //               ^ another track may end earlier in the same row
 //
 // A run writes its rows where they belong. So a bundle here does change, but only behind the tokens
 // of whoever holds it: it goes on in place at the frontier, or anywhere for those who hold it
-// alone.
+// alone. States of fixed lengths change as a whole: a bundle that has some goes on in place only
+// for those who hold it alone, and a way back to it is a copy.
 //
 // Holds: bytes behind the frontier are finite numbers. Cost of gathering: a fill of the slab, and a
 // copy for every head of every row.
@@ -30,6 +31,8 @@ enum mgx_status mgx_slab_put_row(const struct mgx_slab *slab, struct mgx_bundle 
                                  int64_t row, const struct mgx_place *place,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 
+// The states of fixed lengths of a bundle: where they begin, and how many bytes they are.
+void *mgx_slab_fixed(const struct mgx_slab *slab, const struct mgx_bundle *bundle, size_t *bytes);
 // So many bytes of a memory, as a tensor to cut views from.
 enum mgx_status mgx_slab_bytes(struct mgx_tensor *out, const struct mgx_memory *memory,
                                size_t bytes, struct mgx_diag *diag) MGX_NODISCARD;

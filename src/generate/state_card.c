@@ -7,12 +7,15 @@
 // A piece of n tokens runs by a plan of the next length of a few (lengths[]), filled up with rows
 // that lie behind the text and that later tokens overwrite (feed.h). A model may give the scores of
 // its last rows alone: then the last tokens run by a shorter plan, in which theirs are among these.
-// Where there is no place for rows that fill up, a piece is cut into lengths that fit.
+// Where there is no place for rows that fill up, a piece is cut into lengths that fit; rows that
+// fill up have none among states of fixed lengths, which all rows change.
+//
+//     such states     a run of several steps     the bundle's -> [1] -> [0] -> [1] -> the bundle's
 //
 // Holds: nothing is on the queue between calls. On failure no track has changed: rows are written
-// behind the tokens of all who hold a bundle. Cost of a step: the plan's run, a copy in and a copy
-// out.
-#include "generate/state_card.h"
+// behind the tokens of all who hold a bundle, and states come back when all steps are done. Cost of
+// a step: the plan's run, a copy in and a copy out, and one of the states within the card's memory.
+#include "generate/card.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,23 +23,11 @@
 #include "base/half.h"
 #include "base/size.h"
 #include "generate/plans.h"
-#include "generate/slab.h"
+#include "generate/state_card.h"
 #include "targets/target.h"
 
 // Each is as many kernels as the model has kinds of layers; a few of them are compiled once.
 static const int64_t lengths[] = {1, 16, 64, 256, 512, 1024, 2048, 4096};
-
-struct mgx_card {
-    const struct mgx_memory *memory;
-    struct mgx_queue *queue;
-    // Bytes on the card, as many as any run wanted.
-    struct mgx_tensor inputs, logits, seen, bias, chosen;
-    uint64_t *bias_numbers; // of each row of `bias`, which one lies there; 0: none
-    int64_t bias_rows;
-    unsigned char *host; // what goes in, and what comes out
-    size_t host_bytes;
-    int64_t scores; // a plan gives those of so many last rows at least, as far as is known
-};
 
 enum mgx_status mgx_card_create(struct mgx_card **out, const struct mgx_states_source *source,
                                 struct mgx_diag *diag)
@@ -67,6 +58,8 @@ void mgx_card_destroy(struct mgx_card *card)
     mgx_tensor_release(&card->seen);
     mgx_tensor_release(&card->bias);
     mgx_tensor_release(&card->chosen);
+    mgx_tensor_release(&card->fixed[0]);
+    mgx_tensor_release(&card->fixed[1]);
     free(card->bias_numbers);
     card->memory->queue_destroy(card->queue);
     free(card->host);
@@ -82,7 +75,7 @@ static enum mgx_status reserve(struct mgx_card *card, struct mgx_tensor *block, 
     return mgx_slab_bytes(block, card->memory, bytes, diag);
 }
 
-static enum mgx_status reserve_host(struct mgx_card *card, size_t bytes, struct mgx_diag *diag)
+enum mgx_status mgx_card_reserve_host(struct mgx_card *card, size_t bytes, struct mgx_diag *diag)
 {
     if (card->host_bytes >= bytes)
         return MGX_OK;
@@ -92,8 +85,8 @@ static enum mgx_status reserve_host(struct mgx_card *card, size_t bytes, struct 
     return card->host ? MGX_OK : mgx_fail_memory(diag);
 }
 
-// All that was given to the queue is done, also what came before a failure.
-static enum mgx_status settle(struct mgx_card *card, enum mgx_status status, struct mgx_diag *diag)
+enum mgx_status mgx_card_settle(struct mgx_card *card, enum mgx_status status,
+                                struct mgx_diag *diag)
 {
     struct mgx_diag own = {.status = MGX_OK};
     const enum mgx_status done = card->memory->wait(card->queue, status == MGX_OK ? diag : &own);
@@ -125,10 +118,12 @@ static bool gives(const struct mgx_track_run *run, struct step step, int64_t sco
 static struct step fit(const struct mgx_states *s, int64_t longest, int64_t from, int64_t left)
 {
     const int64_t most = s->source.roles->most, context = s->source.context;
+    const bool exact = s->source.roles->has_kind[MGX_CARRIED_FIXED];
     struct step best = {from, 1, 1};
     for (int i = 0; i < MGX_COUNT(lengths) && best.given < left; i++) {
         const int64_t n = lengths[i];
-        if ((most && n > most) || (n > left && context && longest + from + n > context))
+        const bool fills_up = n > left && (exact || (context && longest + from + n > context));
+        if ((most && n > most) || fills_up || (n > 1 && s->card->one_by_one))
             break;
         best = (struct step){from, mgx_min_i64(n, left), n};
     }
@@ -156,6 +151,8 @@ static int64_t rows_for(const struct mgx_states *s, const struct mgx_track_run *
 {
     const int64_t longest = mgx_run_longest(run);
     int64_t needed = 0;
+    if (!s->source.roles->has_kind[MGX_CARRIED_ROOM])
+        return 0;
     for (int64_t from = 0; from < run->each;) {
         const struct step step = step_at(s, run, longest, from);
         needed = mgx_max_i64(needed, longest + from + step.each);
@@ -182,6 +179,8 @@ struct call {
     struct mgx_feed feed;
     struct step step;
     const struct mgx_fixed_plan *plan;
+    char *fixed; // the bundle's states of fixed lengths
+    size_t fixed_bytes;
     int count; // of params
     struct mgx_diag *diag;
 };
@@ -221,7 +220,7 @@ static enum mgx_status put_inputs(struct call *c)
     for (int i = 0; i < count; i++)
         at[i + 1] = mgx_slab_align(at[i] + mgx_shape_bytes(&list[i].shape));
     const size_t bytes = at[count] + (chooses ? mgx_shape_bytes(&knobs) : 0);
-    TRY(reserve_host(card, bytes, c->diag));
+    TRY(mgx_card_reserve_host(card, bytes, c->diag));
     TRY(reserve(card, &card->inputs, bytes, c->diag));
     for (int i = 0; i < count; i++) {
         mgx_feed_write(&c->feed, &list[i], card->host + at[i]);
@@ -295,6 +294,32 @@ static const struct mgx_carried *carried_as(const struct mgx_roles *r, int resul
     return NULL;
 }
 
+// State k of a bundle; those of fixed lengths as they lie in a block like the bundle's.
+static struct mgx_tensor state_in(const struct call *c, const struct mgx_tensor *block, int k)
+{
+    const struct mgx_tensor *own = &c->feed.rows->bundle->values[k];
+    if (!block || c->s->source.roles->carried[k].kind != MGX_CARRIED_FIXED)
+        return mgx_tensor_share(own);
+    return mgx_tensor_view(block, &own->shape, (const char *)own->data - c->fixed);
+}
+
+static bool is_last(const struct call *c)
+{
+    return c->step.from + c->step.given == c->feed.run->each;
+}
+
+// The states behind a step: where the next one reads them, or the bundle has them.
+static enum mgx_status keep_states(const struct call *c)
+{
+    struct mgx_card *card = c->s->card;
+    if (!c->fixed_bytes)
+        return MGX_OK;
+    void *to = is_last(c) ? c->fixed : card->fixed[0].data;
+    return mgx_card_settle(
+        card, card->memory->copy(card->queue, to, card->fixed[1].data, c->fixed_bytes, c->diag),
+        c->diag);
+}
+
 // Caches go back where they came from; what nobody reads has a place of its own.
 static enum mgx_status put_results(struct call *c)
 {
@@ -309,7 +334,7 @@ static enum mgx_status put_results(struct call *c)
         else if (r->chooses && k == r->result_count - 1)
             TRY(view_of(c, &card->chosen, MGX_INT64, 1, (int64_t[]){c->plan->rows}, &t));
         else if (carried_as(r, k, &i))
-            t = mgx_tensor_share(&c->feed.rows->bundle->values[i]);
+            t = state_in(c, &card->fixed[1], i);
         else
             TRY(mgx_tensor_create_on(&t, &mgx_module_result(main, k)->shape, card->memory,
                                      c->diag));
@@ -326,15 +351,18 @@ static enum mgx_status bring_inputs(struct call *c)
         status = put_seen(c);
     if (status == MGX_OK && c->s->source.roles->chooses)
         status = put_biases(c);
-    return settle(c->s->card, status, c->diag);
+    return mgx_card_settle(c->s->card, status, c->diag);
 }
 
 static enum mgx_status put_params(struct call *c)
 {
     const struct mgx_roles *r = c->s->source.roles;
+    struct mgx_card *card = c->s->card;
     TRY(bring_inputs(c));
+    for (int i = 0; i < 2 && c->fixed_bytes; i++)
+        TRY(reserve(card, &card->fixed[i], c->fixed_bytes, c->diag));
     for (int i = 0; i < r->carried_count; i++)
-        put(c, r->carried[i].past, mgx_tensor_share(&c->feed.rows->bundle->values[i]));
+        put(c, r->carried[i].past, state_in(c, c->step.from ? &card->fixed[0] : NULL, i));
     return put_results(c);
 }
 
@@ -397,7 +425,7 @@ static enum mgx_status read_logits(struct call *c)
     const bool floats = type == MGX_FLOAT; // they go where they are wanted
     const size_t bytes = (size_t)(wanted * run->words) * mgx_type_size(type);
     enum mgx_status status =
-        floats ? MGX_OK : reserve_host(card, bytes * (size_t)run->count, c->diag);
+        floats ? MGX_OK : mgx_card_reserve_host(card, bytes * (size_t)run->count, c->diag);
     assert(first >= 0 && place >= 0);
     for (int64_t i = 0; i < run->count && status == MGX_OK; i++) {
         const int64_t at = (c->feed.rows->row_of[i] * all + first) * run->words;
@@ -406,7 +434,7 @@ static enum mgx_status read_logits(struct call *c)
             card->queue, floats ? (void *)to : card->host + (size_t)i * bytes,
             (const char *)card->logits.data + (size_t)at * mgx_type_size(type), bytes, c->diag);
     }
-    status = settle(card, status, c->diag);
+    status = mgx_card_settle(card, status, c->diag);
     for (int64_t i = 0; i < run->count && status == MGX_OK && !floats; i++)
         widen(type, card->host + (size_t)i * bytes, wanted * run->words,
               run->logits[i] + place * run->words);
@@ -421,10 +449,10 @@ static enum mgx_status read_chosen(const struct call *c, bool *all)
     struct mgx_card *card = c->s->card;
     const struct mgx_track_run *run = c->feed.run;
     const size_t bytes = (size_t)c->plan->rows * sizeof(int64_t);
-    TRY(reserve_host(card, bytes, c->diag));
-    TRY(settle(card,
-               card->memory->copy_out(card->queue, card->host, card->chosen.data, bytes, c->diag),
-               c->diag));
+    TRY(mgx_card_reserve_host(card, bytes, c->diag));
+    TRY(mgx_card_settle(
+        card, card->memory->copy_out(card->queue, card->host, card->chosen.data, bytes, c->diag),
+        c->diag));
     *all = true;
     for (int64_t i = 0; i < run->count; i++) {
         run->chosen[i] = ((const int64_t *)(const void *)card->host)[c->feed.rows->row_of[i]];
@@ -462,7 +490,8 @@ static enum mgx_status run_step(struct call *c, int64_t *given)
     }
     TRY(run_plan(c));
     *given = c->step.given;
-    return read_results_of(c);
+    TRY(read_results_of(c));
+    return keep_states(c);
 }
 
 static enum mgx_status run_from(struct mgx_states *s, const struct mgx_track_run *run,
@@ -480,18 +509,52 @@ static enum mgx_status run_from(struct mgx_states *s, const struct mgx_track_run
                               .columns = rows->bundle->room},
                      .step = step,
                      .diag = diag};
-    TRY(mgx_plans_take(s->source.plans, rows->count, step.each, rows->bundle->room, &c.plan, diag));
-    const enum mgx_status status = run_step(&c, given);
+    const struct mgx_slab slab = {s->card->memory, s->card->queue, s->source.roles};
+    c.fixed = mgx_slab_fixed(&slab, rows->bundle, &c.fixed_bytes);
+    enum mgx_status status =
+        mgx_plans_take(s->source.plans, rows->count, step.each, rows->bundle->room, &c.plan, diag);
+    if (status == MGX_INVALID && step.each > 1 && s->source.roles->has_kind[MGX_CARRIED_FIXED]) {
+        *given = 0; // a graph of one token, though it leaves their number open
+        s->card->one_by_one = true;
+        if (diag)
+            mgx_diag_clear(diag);
+        return MGX_OK;
+    }
+    if (status == MGX_OK)
+        status = run_step(&c, given);
     mgx_plans_give(s->source.plans, c.plan);
     return status;
 }
 
-static enum mgx_status run_rows(struct mgx_states *s, const struct mgx_track_run *run,
-                                const struct mgx_rows *rows, struct mgx_diag *diag)
+enum mgx_status mgx_card_run_rows(struct mgx_states *s, const struct mgx_track_run *run,
+                                  const struct mgx_rows *rows, struct mgx_diag *diag)
 {
     for (int64_t from = 0, given; from < run->each; from += given)
         TRY(run_from(s, run, rows, from, &given, diag));
     return MGX_OK;
+}
+
+// A copy of where a track stands, to go back to: states of fixed lengths change as a whole. Without
+// memory for it there is none, and whoever goes back goes further.
+static void mark(struct mgx_states *s, const struct mgx_slab *slab, struct mgx_track *track)
+{
+    const struct mgx_place at = track->at;
+    struct mgx_bundle *copy = NULL;
+    struct mgx_diag quiet = {.status = MGX_OK};
+    if (!at.length || mgx_track_is_marked(track) ||
+        mgx_slab_gather(&copy, &s->bundles, slab, &at, 1, at.length, &quiet) != MGX_OK)
+        return;
+    mgx_track_mark(track, (struct mgx_place){copy, 0, at.length});
+    mgx_bundle_release(copy);
+}
+
+// Before and behind what is more than a token.
+static void mark_all(struct mgx_states *s, const struct mgx_track_run *run,
+                     const struct mgx_slab *slab)
+{
+    if (s->source.roles->has_kind[MGX_CARRIED_FIXED] && run->each > 1)
+        for (int64_t i = 0; i < run->count; i++)
+            mark(s, slab, run->tracks[i]);
 }
 
 enum mgx_status mgx_card_run(struct mgx_states *s, const struct mgx_track_run *run,
@@ -499,79 +562,14 @@ enum mgx_status mgx_card_run(struct mgx_states *s, const struct mgx_track_run *r
 {
     const struct mgx_slab slab = {s->card->memory, s->card->queue, s->source.roles};
     struct mgx_rows rows;
+    mark_all(s, run, &slab);
     enum mgx_status status = mgx_run_rows(s, run, &slab, rows_for(s, run), &rows, diag);
     if (status == MGX_OK)
-        status = run_rows(s, run, &rows, diag);
-    if (status == MGX_OK)
+        status = mgx_card_run_rows(s, run, &rows, diag);
+    if (status == MGX_OK) {
         advance(run, &rows);
+        mark_all(s, run, &slab);
+    }
     mgx_rows_fini(&rows);
-    return status;
-}
-
-// --- asking ---
-
-// Row `row` of all heads of a cache: numbers between -1 and 1 without a pattern.
-static enum mgx_status make_up_row(struct mgx_states *s, const struct mgx_tensor *cache, int k,
-                                   int64_t row, struct mgx_diag *diag)
-{
-    const struct mgx_shape *shape = &cache->shape;
-    const size_t size = mgx_type_size(shape->type), bytes = (size_t)shape->lens[3] * size;
-    TRY(reserve_host(s->card, bytes, diag));
-    for (int64_t h = 0; h < shape->lens[1]; h++) {
-        for (int64_t i = 0; i < shape->lens[3]; i++) {
-            const uint32_t mixed =
-                (uint32_t)(k * 7919 + h * 613 + row * 101 + i + 1) * UINT32_C(2654435761);
-            mgx_store_double(shape->type, s->card->host, i, (double)(mixed >> 8) * 0x1p-23 - 1);
-        }
-        char *to =
-            (char *)cache->data + (size_t)(h * shape->strides[1] + row * shape->strides[2]) * size;
-        TRY(s->card->memory->copy_in(s->card->queue, to, s->card->host, bytes, diag));
-        TRY(s->card->memory->wait(s->card->queue, diag));
-    }
-    return MGX_OK;
-}
-
-static enum mgx_status make_up(struct mgx_states *s, const struct mgx_bundle *b, int64_t rows,
-                               struct mgx_diag *diag)
-{
-    enum { SOMETHING = 0x3f }; // 0.75 as float, 1.8 as half
-    for (int k = 0; k < b->count; k++) {
-        const struct mgx_tensor *cache = &b->values[k];
-        TRY(s->card->memory->fill(s->card->queue, cache->data, SOMETHING,
-                                  mgx_shape_bytes(&cache->shape), diag));
-        for (int64_t row = 0; row < rows; row++)
-            TRY(make_up_row(s, cache, k, row, diag));
-    }
-    return MGX_OK;
-}
-
-static enum mgx_status try_bundle(struct mgx_states *s, struct mgx_bundle *b, int64_t length,
-                                  float *scores, struct mgx_diag *diag)
-{
-    int64_t first = 0;
-    const struct mgx_rows rows = {.bundle = b, .count = 1, .track = &first, .row_of = &first};
-    struct mgx_track *track;
-    TRY(mgx_track_create(&track, s, diag));
-    mgx_place_set(&track->at, (struct mgx_place){b, 0, length});
-    const struct mgx_track_run run = {
-        &track, 1, 1, &(int64_t){s->source.roles->words - 1}, &scores, 1, s->source.roles->words};
-    const enum mgx_status status = run_rows(s, &run, &rows, diag);
-    mgx_track_destroy(track);
-    return status;
-}
-
-enum mgx_status mgx_card_try(struct mgx_states *s, int64_t rows, int64_t room, float *scores,
-                             struct mgx_diag *diag)
-{
-    const struct mgx_slab slab = {s->card->memory, s->card->queue, s->source.roles};
-    const struct mgx_place nowhere = {0};
-    struct mgx_bundle *b;
-    assert(rows > 0 && rows <= room && !s->source.roles->has_kind[MGX_CARRIED_FIXED]);
-    TRY(mgx_slab_gather(&b, &s->bundles, &slab, &nowhere, 1, room, diag));
-    enum mgx_status status = make_up(s, b, rows, diag);
-    status = settle(s->card, status, diag);
-    if (status == MGX_OK)
-        status = try_bundle(s, b, rows, scores, diag);
-    mgx_bundle_release(b);
     return status;
 }

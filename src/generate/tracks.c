@@ -62,6 +62,11 @@ static void forget_marks_after(struct mgx_track *track, int64_t length)
         mgx_place_set(&track->marks[--track->mark_count], (struct mgx_place){0});
 }
 
+bool mgx_track_is_marked(const struct mgx_track *track)
+{
+    return track->mark_count && track->marks[track->mark_count - 1].length >= track->at.length;
+}
+
 void mgx_track_mark(struct mgx_track *track, struct mgx_place place)
 {
     if (!place.length ||

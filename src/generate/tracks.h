@@ -24,6 +24,8 @@ struct mgx_track {
 };
 
 void mgx_place_set(struct mgx_place *place, struct mgx_place by);
+// Is there a way back to where the track stands?
+bool mgx_track_is_marked(const struct mgx_track *track);
 // A place to go back to; the oldest makes room.
 void mgx_track_mark(struct mgx_track *track, struct mgx_place place);
 

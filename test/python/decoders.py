@@ -9,6 +9,9 @@
     counted    as masked, and positions are no input: they are counted from the rows before
     fixed      a gated recurrent layer and a causal convolution, whose states keep their lengths
     mixed      a convolution's state beside a cache that grows
+    hybrid     a convolution's state beside GroupQueryAttention's caches
+    padded     the same, and the mask's last places take tokens out of the convolution, as Transformers does
+    joined     as mixed, but told by the rows before, as masked
     single     one token at a time for one text: no axis but the cache's is open
     stepwise   as fixed, but its graph takes one token though the axis is open
 """
@@ -19,7 +22,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-KINDS = ("room", "lengths", "growing", "masked", "windowed", "counted", "fixed", "mixed", "single", "stepwise")
+KINDS = ("room", "lengths", "growing", "masked", "windowed", "counted", "fixed", "mixed", "hybrid", "single", "stepwise")
 FLOAT, INT64, INT32 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32
 value = helper.make_tensor_value_info
 
@@ -30,7 +33,8 @@ class Writer:
     def __init__(self, seed, width, heads, shared, words, positions):
         self.rng, self.width, self.heads, self.shared, self.words, self.positions = (
             np.random.default_rng(seed), width, heads, shared, words, positions)
-        self.size = width // heads
+        self.size, self.cos = width // heads, None
+        self.first_cache = 0  # the layer that has it
         self.nodes, self.initial, self.inputs, self.outputs, self.count = [], [], [], [], 0
 
     def weights(self, *shape, scale=None):
@@ -70,7 +74,7 @@ def grouped(w, x, layer, lengths, total):
     names = [(f"past_key_values.{layer}.{k}", f"present.{layer}.{k}") for k in ("key", "value")]
     for past, present in names:
         w.state(past, present, ["batch", w.shared, "past", w.size], ["batch", w.shared, "total", w.size])
-    if layer == 0:
+    if not w.cos:
         angle = np.outer(np.arange(w.positions), 1e4 ** (-np.arange(w.size // 2) / (w.size // 2)))
         w.cos, w.sin = (w.constant(f(angle).astype(np.float32)) for f in (np.cos, np.sin))
     qkv = w.linear(x, (w.heads + 2 * w.shared) * w.size)
@@ -118,6 +122,14 @@ def convolution(w, x, layer):
     return w.node("Transpose", y, perm=[0, 2, 1])
 
 
+def last_masked(w, x):
+    """Times the mask's last places, one for each new token."""
+    axis, end = w.constant(np.array([1], np.int64)), w.constant(np.array([2**31 - 1], np.int64))
+    count = w.node("Slice", w.node("Shape", "input_ids"), axis, end, w.constant(np.array([0], np.int64)))
+    mask = w.node("Cast", w.node("Slice", "attention_mask", w.node("Neg", count), end, axis), to=FLOAT)
+    return w.node("Mul", x, w.node("Unsqueeze", mask, w.constant(np.array([2], np.int64))))
+
+
 def gated(w, x):
     """The products behind attention."""
     gate, up = w.node("MatMul", x, w.weights(w.width, 2 * w.width)), w.node("MatMul", x, w.weights(w.width, 2 * w.width))
@@ -127,7 +139,7 @@ def gated(w, x):
 def rows_before(w):
     """{tokens, 1}: how many rows of the cache stand before each new token's own."""
     first, count = (w.node("Gather", w.node("Shape", name), w.constant(np.int64(axis)))
-                    for name, axis in (("past_key_values.0.key", 2), ("input_ids", 1)))
+                    for name, axis in ((f"past_key_values.{w.first_cache}.key", 2), ("input_ids", 1)))
     places = w.node("Range", first, w.node("Add", first, count), w.constant(np.int64(1)))
     return w.node("Unsqueeze", places, w.constant(np.array([1], np.int64)))
 
@@ -161,19 +173,21 @@ def build(kind, layers=2, width=64, heads=4, shared=2, words=50, positions=512, 
     batch, tokens = (1, 1) if kind == "single" else ("batch", "tokens")
     w.inputs.append(value("input_ids", INT64, [batch, tokens]))
     grows = kind in ("growing", "masked", "windowed", "counted")
-    if kind in ("room", "mixed") or grows:
+    beside = kind in ("mixed", "joined", "hybrid", "padded")  # a convolution in every second layer
+    w.first_cache = 1 if beside else 0
+    if kind == "room" or beside or grows:
         w.inputs.append(value("attention_mask", INT64, ["batch", "total"]))
-    if kind == "mixed" or (grows and kind != "counted"):
+    if kind in ("mixed", "joined") or (grows and kind != "counted"):
         w.inputs.append(value("position_ids", INT64, ["batch", "tokens"]))
     if kind == "lengths":
         w.inputs += [value("seqlens_k", INT32, ["batch"]), value("total_sequence_length", INT32, [])]
     w.outputs.append(value("logits", FLOAT, [batch, tokens, words]))
     x = w.node("Gather", w.weights(words, width, scale=1), "input_ids")
-    if kind == "room":
+    if kind in ("room", "hybrid", "padded"):
         lengths, total = lengths_of(w)
     elif kind == "lengths":
         lengths, total = "seqlens_k", "total_sequence_length"
-    elif kind == "mixed" or grows:
+    elif beside or grows:
         bias = mask_bias(w, kind)
         where = w.node("Transpose", rows_before(w), perm=[1, 0]) if kind == "counted" else "position_ids"
         x = w.node("Add", x, w.node("Gather", w.weights(positions, width, scale=1), where))
@@ -184,14 +198,14 @@ def build(kind, layers=2, width=64, heads=4, shared=2, words=50, positions=512, 
         x = w.node("Unsqueeze", w.node("Squeeze", x, axis), axis)
     for layer in range(layers):
         y = w.normal(x)
-        if kind in ("room", "lengths"):
+        if kind in ("room", "lengths") or (kind in ("hybrid", "padded") and layer % 2):
             y = grouped(w, y, layer, lengths, total)
-        elif grows or kind == "single" or (kind == "mixed" and layer % 2):
+        elif grows or kind == "single" or (beside and layer % 2):
             y = concat(w, y, layer, bias)
         elif kind in ("fixed", "stepwise") and layer % 2:
             y = recurrent(w, y, layer)
         else:
-            y = convolution(w, y, layer)
+            y = convolution(w, last_masked(w, y) if kind == "padded" else y, layer)
         x = w.node("Add", x, y)
         x = w.node("Add", x, gated(w, w.normal(x)))
     w.node("MatMul", w.normal(x), w.weights(width, words), name="logits")

@@ -196,3 +196,49 @@ def test_what_counts_rows_grows_as_before(tmp_path, kind):
         both.next([text])
     both.check(text)
     assert both.statistics()["state_bytes"] < ROWS * ROOM
+
+
+# --- states of fixed lengths ---
+
+@pytest.mark.parametrize("kind", ["fixed", "stepwise", "hybrid", "padded", "joined", "mixed"])
+def test_states_of_fixed_lengths(tmp_path, kind):
+    """They change as a whole: pieces run in lengths that they fill, and whoever goes back takes a copy."""
+    decoders.save(str(tmp_path), kind, layers=2, width=32, heads=2, shared=1, context=400)
+    both = Both(str(tmp_path))
+    a, b = both.add(), both.add()
+    for size in (7, 1, 19):
+        both.append(a, some(size, size))
+        both.check(a)
+    first = [both.next([a]) for _ in range(5)]
+    both.rewind(a, 27)  # the end of what was given
+    assert [both.next([a]) for _ in range(5)] == first
+    both.append(b, some(4, 2))
+    for _ in range(3):
+        both.next([a, b])
+    c = both.fork(a, 30)
+    both.append(a, some(2, 5))
+    both.next([c, b])
+    both.check(a, b, c)
+    both.rewind(a, 9)  # between marks
+    both.append(a, some(3, 3))
+    both.remove(b)
+    b = both.add()
+    both.append(b, some(1, 3))
+    for _ in range(3):
+        both.next([a, b])
+    both.rewind(b, 0)
+    both.append(b, some(2, 4))
+    both.check(a, b, c)
+
+
+@pytest.mark.parametrize("kind,on_card", [("hybrid", True), ("padded", False)])
+def test_where_states_lie(tmp_path, kind, on_card):
+    """In the card's memory, unless the model makes more of its mask than how long a text is."""
+    decoders.save(str(tmp_path), kind, layers=2, width=32, heads=2, shared=1, context=400)
+    both = Both(str(tmp_path))
+    text = both.add()
+    both.append(text, some(3))
+    both.check(text)
+    state, token = 32 * 3 * 4, 2 * 16 * 4
+    copy = state + 3 * token  # to go back to, of what a text has; on the host runs leave what was there
+    assert both.statistics()["state_bytes"] == state + ROOM * token + (copy if on_card else 0)

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What running tracks on a card (state_card.c) and asking a model there (card_try.c) share; for
+// these two alone.
+#pragma once
+
+#include "generate/rows.h"
+#include "generate/tracks.h"
+
+struct mgx_card {
+    const struct mgx_memory *memory;
+    struct mgx_queue *queue;
+    // Bytes on the card, as many as any run wanted.
+    struct mgx_tensor inputs, logits, seen, bias, chosen, fixed[2];
+    uint64_t *bias_numbers; // of each row of `bias`, which one lies there; 0: none
+    int64_t bias_rows;
+    unsigned char *host; // what goes in, and what comes out
+    size_t host_bytes;
+    int64_t scores; // a plan gives those of so many last rows at least, as far as is known
+    bool one_by_one; // no plan was to be made of several tokens
+};
+
+// All that was given to the queue is done, also what came before a failure.
+enum mgx_status mgx_card_settle(struct mgx_card *card, enum mgx_status status,
+                                struct mgx_diag *diag) MGX_NODISCARD;
+// card->host has so many bytes.
+enum mgx_status mgx_card_reserve_host(struct mgx_card *card, size_t bytes,
+                                      struct mgx_diag *diag) MGX_NODISCARD;
+// The steps of a run whose tracks have rows.
+enum mgx_status mgx_card_run_rows(struct mgx_states *states, const struct mgx_track_run *run,
+                                  const struct mgx_rows *rows, struct mgx_diag *diag) MGX_NODISCARD;
