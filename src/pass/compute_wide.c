@@ -43,12 +43,15 @@
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
+// Which of the three passes it is: EARLY leaves products that stay for later, LATE looks only where
+// sizes are not known, and into bodies.
+enum when { EARLY, MAIN, LATE };
+
 struct wide {
     struct mgx_pass_call *call;
     struct mgx_module *module;
-    struct mgx_map of;     // a value of 16 bits -> the same in float
-    bool early;            // products that stay are left for later
-    bool late;             // only where sizes are not known, and in bodies
+    struct mgx_map of; // a value of 16 bits -> the same in float
+    enum when when;
     bool multiplies;       // products of bfloat16 stay
     struct mgx_map narrow; // values that such products read: they stay as they are
 };
@@ -197,7 +200,7 @@ static bool concerns(const struct wide *w, struct mgx_ins *ins)
 {
     if (moves(w, ins) && is_read_narrow(w, ins))
         return false;
-    if (w->late && !is_late(ins))
+    if (w->when == LATE && !is_late(ins))
         return false;
     if (ins->op == &mgx_op_convert || (ins->op->flags & MGX_OP_BUILTIN) || !mgx_is_pure(ins) ||
         mgx_op_find(ins->op->name) != ins->op || mgx_is_constant(w->module, ins))
@@ -317,10 +320,10 @@ static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
     return noted ? MGX_OK : mgx_fail_memory(w->call->diag);
 }
 
-static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool early, bool late)
+static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, enum when when)
 {
-    struct wide w = {.call = c, .module = m, .early = early, .late = late};
-    w.multiplies = c->options->target.multiplies_bf16 && !late;
+    struct wide w = {.call = c, .module = m, .when = when};
+    w.multiplies = c->options->target.multiplies_bf16 && when != LATE;
     enum mgx_status status = MGX_OK;
     if (m->bypass)
         return MGX_OK;
@@ -332,7 +335,7 @@ static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool
         if (ins->op == &mgx_op_convert)
             status = read_convert(&w, ins);
         else if (stays_product(&w, ins))
-            status = w.early ? MGX_OK : put(&w, ins, product_of(ins), false);
+            status = w.when == EARLY ? MGX_OK : put(&w, ins, product_of(ins), false);
         else if (concerns(&w, ins) && fits(&w, ins))
             status = rewrite(&w, ins);
         if (status == MGX_OK)
@@ -345,17 +348,17 @@ static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    return widen(c, m, false, false);
+    return widen(c, m, MAIN);
 }
 
 static enum mgx_status run_early(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    return widen(c, m, true, false);
+    return widen(c, m, EARLY);
 }
 
 static enum mgx_status run_late(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    return widen(c, m, false, true);
+    return widen(c, m, LATE);
 }
 
 const struct mgx_pass mgx_pass_compute_wide_early = {
