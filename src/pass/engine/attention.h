@@ -4,8 +4,8 @@
 //     dot(guard(softmax(f(dot(q, k)))), v)
 //
 // f is one element-wise instruction or nothing; the guard turns rows that see nothing into zeros
-// (guard.h), or is not there. Of bfloat16 the products are quant_dot, and what the softmax leaves is
-// rounded before or behind the guard. Passes read programs so, and targets the bodies of groups.
+// (guard.h), or is not there. Of bfloat16 the products are quant_dot, and what the softmax leaves
+// is rounded before or behind the guard. Passes read programs so, and targets the bodies of groups.
 #pragma once
 
 #include "ir/module.h"
