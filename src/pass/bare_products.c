@@ -331,14 +331,14 @@ static struct mgx_ins *bare_convolution(struct mgx_rewriter *r, struct mgx_ins *
 }
 
 static const struct mgx_rule rules[] = {
-    {"quant_dot => quant_dot(turned a, ...)", MGX_IF_STATIC, .rewrite = turn_operand},
-    {"quant_convolution => quant_convolution(turned x, ...)", MGX_IF_STATIC,
+    {"quant_dot ~> quant_dot(turned a, ...)", MGX_IF_STATIC, .rewrite = turn_operand},
+    {"quant_convolution ~> quant_convolution(turned x, ...)", MGX_IF_STATIC,
      .rewrite = turn_operand},
-    {"dequantizelinear => dequantizelinear(turned x, s)", MGX_IF_STATIC,
+    {"dequantizelinear ~> dequantizelinear(turned x, s)", MGX_IF_STATIC,
      .rewrite = turn_dequantized},
-    {"quant_dot => quant_dot(a, b) - p (sum b - k q) - q sum a", MGX_IF_STATIC,
+    {"quant_dot ~> quant_dot(a, b) - p (sum b - k q) - q sum a", MGX_IF_STATIC,
      .rewrite = bare_dot},
-    {"quant_convolution => quant_convolution(x, w) - p sum w", MGX_IF_STATIC,
+    {"quant_convolution ~> quant_convolution(x, w) - p sum w", MGX_IF_STATIC,
      .rewrite = bare_convolution},
 };
 

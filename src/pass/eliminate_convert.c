@@ -104,7 +104,7 @@ static struct mgx_ins *convert_at_once(struct mgx_rewriter *r, struct mgx_ins *i
 
 static const struct mgx_rule rules[] = {
     {"convert(x) => x", .guard = same_type},
-    {"convert(c:convert(x)) => convert(x), as c loses nothing", .guard = is_widening,
+    {"convert(c:convert(x)) ~> convert(x), as c loses nothing", .guard = is_widening,
      .rewrite = convert_at_once},
 };
 

@@ -141,10 +141,10 @@ static struct mgx_ins *drop_nothing(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"pad(x) => x, for pads of nothing", .rewrite = drop_nothing},
-    {"convolution|quant_convolution|im2col(p:pad, w) => conv[padding](x, w)", MGX_IF_STATIC,
+    {"pad(x) ~> x, for pads of nothing", .rewrite = drop_nothing},
+    {"convolution|quant_convolution|im2col(p:pad, w) ~> conv[padding](x, w)", MGX_IF_STATIC,
      .rewrite = into_product},
-    {"pooling(p:pad) => pooling[padding](x)", MGX_IF_STATIC, .rewrite = into_pooling},
+    {"pooling(p:pad) ~> pooling[padding](x)", MGX_IF_STATIC, .rewrite = into_pooling},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

@@ -61,17 +61,17 @@ static struct mgx_ins *log_of_softmax(struct mgx_rewriter *r, struct mgx_ins *in
 #define MAX_OF_X "multibroadcast(m:reduce_max(x))"
 
 static const struct mgx_rule rules[] = {
-    {"div(e:exp(sub(x, " MAX_OF_X ")), multibroadcast(s:reduce_sum(e))) => softmax(x)",
+    {"div(e:exp(sub(x, " MAX_OF_X ")), multibroadcast(s:reduce_sum(e))) ~> softmax(x)",
      MGX_IF_FLOAT | MGX_IF_STATIC, .guard = along_one_axis, .rewrite = softmax},
-    {"mul(e:exp(sub(x, " MAX_OF_X ")), multibroadcast(recip(s:reduce_sum(e)))) => softmax(x)",
+    {"mul(e:exp(sub(x, " MAX_OF_X ")), multibroadcast(recip(s:reduce_sum(e)))) ~> softmax(x)",
      MGX_IF_FLOAT | MGX_IF_STATIC, .guard = along_one_axis, .rewrite = softmax},
-    {"sub(d:sub(x, " MAX_OF_X "), multibroadcast(log(s:reduce_sum(exp(d))))) => logsoftmax(x)",
+    {"sub(d:sub(x, " MAX_OF_X "), multibroadcast(log(s:reduce_sum(exp(d))))) ~> logsoftmax(x)",
      MGX_IF_FLOAT | MGX_IF_STATIC, .guard = along_one_axis, .rewrite = logsoftmax},
-    {"div(e:exp(x), multibroadcast(s:reduce_sum(e))) => softmax(x)",
+    {"div(e:exp(x), multibroadcast(s:reduce_sum(e))) ~> softmax(x)",
      MGX_IF_FLOAT | MGX_IF_STATIC | MGX_IF_FAST, .guard = along_one_axis, .rewrite = softmax},
-    {"sub(x, multibroadcast(log(s:reduce_sum(exp(x))))) => logsoftmax(x)",
+    {"sub(x, multibroadcast(log(s:reduce_sum(exp(x))))) ~> logsoftmax(x)",
      MGX_IF_FLOAT | MGX_IF_STATIC | MGX_IF_FAST, .guard = along_one_axis, .rewrite = logsoftmax},
-    {"log(f:softmax(x)) => logsoftmax(x)", MGX_IF_FLOAT | MGX_IF_STATIC | MGX_IF_FAST,
+    {"log(f:softmax(x)) ~> logsoftmax(x)", MGX_IF_FLOAT | MGX_IF_STATIC | MGX_IF_FAST,
      .rewrite = log_of_softmax},
 };
 

@@ -43,9 +43,9 @@ static struct mgx_ins *in_float(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"convert(quant_dot(a, b, p, q)) => dot(convert(a) - p, convert(b) - q)", MGX_IF_STATIC,
+    {"convert(quant_dot(a, b, p, q)) ~> dot(convert(a) - p, convert(b) - q)", MGX_IF_STATIC,
      is_untaken, in_float},
-    {"convert(quant_dot(a, b, p)) => dot(convert(a) - p, convert(b))", MGX_IF_STATIC, is_untaken,
+    {"convert(quant_dot(a, b, p)) ~> dot(convert(a) - p, convert(b))", MGX_IF_STATIC, is_untaken,
      in_float},
 };
 

@@ -69,12 +69,12 @@ static struct mgx_ins *gather_narrow(struct mgx_rewriter *r, struct mgx_ins *ins
 }
 
 static const struct mgx_rule gathers[] = {
-    {"gather(x, i) => dequantizelinear(gather(c, i), s, z)", MGX_IF_STATIC, is_narrow_table,
+    {"gather(x, i) ~> dequantizelinear(gather(c, i), s, z)", MGX_IF_STATIC, is_narrow_table,
      gather_narrow},
 };
 
 static const struct mgx_rule rules[] = {
-    {"dequantizelinear => (convert(c) - convert(z)) s", MGX_IF_STATIC, is_constant, spell_out},
+    {"dequantizelinear ~> (convert(c) - convert(z)) s", MGX_IF_STATIC, is_constant, spell_out},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

@@ -65,7 +65,7 @@ static struct mgx_ins *pad_first(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"convolution|quant_convolution|im2col|pooling => op[padding=0](pad(x))", MGX_IF_STATIC,
+    {"convolution|quant_convolution|im2col|pooling ~> op[padding=0](pad(x))", MGX_IF_STATIC,
      .guard = is_uneven, .rewrite = pad_first},
 };
 

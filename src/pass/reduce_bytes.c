@@ -93,8 +93,8 @@ static struct mgx_ins *mean(struct mgx_rewriter *r, struct mgx_ins *ins, const s
 }
 
 static const struct mgx_rule rules[] = {
-    {"pooling => reduce_mean", MGX_IF_STATIC, .rewrite = mean},
-    {"softmax => e (1 / sum e), e = exp(x - max x)", MGX_IF_STATIC, .rewrite = write_out},
+    {"pooling ~> reduce_mean", MGX_IF_STATIC, .rewrite = mean},
+    {"softmax ~> e (1 / sum e), e = exp(x - max x)", MGX_IF_STATIC, .rewrite = write_out},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

@@ -303,11 +303,11 @@ static bool is_static(struct mgx_rewriter *r, struct mgx_ins *ins, const struct 
 }
 
 static const struct mgx_rule rules[] = {
-    {"rotary_embedding => x cos - y sin, y cos + x sin", MGX_IF_STATIC, .guard = is_static,
+    {"rotary_embedding ~> x cos - y sin, y cos + x sin", MGX_IF_STATIC, .guard = is_static,
      .rewrite = spell_rotation},
-    {"cache_append => past, now, 0 by place", MGX_IF_STATIC, .guard = is_static,
+    {"cache_append ~> past, now, 0 by place", MGX_IF_STATIC, .guard = is_static,
      .rewrite = spell_append},
-    {"cache_attention => softmax(f(q k') + hidden) v", MGX_IF_STATIC, .guard = is_static,
+    {"cache_attention ~> softmax(f(q k') + hidden) v", MGX_IF_STATIC, .guard = is_static,
      .rewrite = spell_attention},
 };
 

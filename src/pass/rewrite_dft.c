@@ -99,7 +99,7 @@ static struct mgx_ins *multiply(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"dft => x dft(identity)", MGX_IF_STATIC, .rewrite = multiply},
+    {"dft ~> x dft(identity)", MGX_IF_STATIC, .rewrite = multiply},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

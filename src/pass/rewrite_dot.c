@@ -39,7 +39,7 @@ static struct mgx_ins *multiply(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"convolution(x, w) => reshape(dot(w, reshape(x))), of one point", MGX_IF_FLOAT | MGX_IF_STATIC,
+    {"convolution(x, w) ~> reshape(dot(w, reshape(x))), of one point", MGX_IF_FLOAT | MGX_IF_STATIC,
      .guard = is_one_point, .rewrite = multiply},
 };
 

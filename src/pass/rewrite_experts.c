@@ -106,7 +106,7 @@ static bool is_static(struct mgx_rewriter *r, struct mgx_ins *ins, const struct 
 }
 
 static const struct mgx_rule rules[] = {
-    {"expert_dot => dot of gathered matrices, or gathered rows of all", MGX_IF_STATIC,
+    {"expert_dot ~> dot of gathered matrices, or gathered rows of all", MGX_IF_STATIC,
      .guard = is_static, .rewrite = spell},
 };
 

@@ -45,11 +45,11 @@ static struct mgx_ins *multiply(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"mul(mul!(x, g:add!(erf|tanh!, 1)), h#) => mul(mul(x, h), g)", MGX_IF_FLOAT,
+    {"mul(mul!(x, g:add!(erf|tanh!, 1)), h#) ~> mul(mul(x, h), g)", MGX_IF_FLOAT,
      .rewrite = arrange},
-    {"mul(x, mul!(g:add!(erf|tanh!, 1), h#)) => mul(mul(x, h), g)", MGX_IF_FLOAT,
+    {"mul(x, mul!(g:add!(erf|tanh!, 1), h#)) ~> mul(mul(x, h), g)", MGX_IF_FLOAT,
      .rewrite = arrange},
-    {"mul(mul!(x, h#), add!(erf!(div!(x, s#)), o#)) => mul(mul(x, h), add(erf(mul(x, 1/s)), o))",
+    {"mul(mul!(x, h#), add!(erf!(div!(x, s#)), o#)) ~> mul(mul(x, h), add(erf(mul(x, 1/s)), o))",
      MGX_IF_FLOAT, .rewrite = multiply},
 };
 

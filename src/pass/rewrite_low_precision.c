@@ -52,10 +52,10 @@ static struct mgx_ins *scale_first(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"div(mul!(x, x), c) => mul(x, div(x, c))", .guard = divides_half, .rewrite = divide_first},
-    {"div(pow!(x, 2), c) => mul(x, div(x, c))", .guard = divides_half, .rewrite = divide_first},
-    {"mul(mul!(x, x), c#) => mul(x, mul(x, c))", .guard = shrinks_half, .rewrite = scale_first},
-    {"mul(pow!(x, 2), c#) => mul(x, mul(x, c))", .guard = shrinks_half, .rewrite = scale_first},
+    {"div(mul!(x, x), c) ~> mul(x, div(x, c))", .guard = divides_half, .rewrite = divide_first},
+    {"div(pow!(x, 2), c) ~> mul(x, div(x, c))", .guard = divides_half, .rewrite = divide_first},
+    {"mul(mul!(x, x), c#) ~> mul(x, mul(x, c))", .guard = shrinks_half, .rewrite = scale_first},
+    {"mul(pow!(x, 2), c#) ~> mul(x, mul(x, c))", .guard = shrinks_half, .rewrite = scale_first},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

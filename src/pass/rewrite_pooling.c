@@ -46,7 +46,7 @@ static struct mgx_ins *reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"pooling(x) => reduce(x), of one window", .rewrite = reduce},
+    {"pooling(x) ~> reduce(x), of one window", .rewrite = reduce},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

@@ -168,12 +168,12 @@ static struct mgx_ins *backwards(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"quantizelinear => convert(clip(nearbyint(x / s) + z))", MGX_IF_STATIC, .rewrite = quantize},
-    {"dequantizelinear => (convert(x) - convert(z)) s", MGX_IF_STATIC, .rewrite = dequantize},
-    {"quant_dot => dot(convert(a) - p, convert(b) - q)", MGX_IF_STATIC, .rewrite = dot},
-    {"quant_convolution => convolution(convert(x) - p, convert(w) - q)", MGX_IF_STATIC,
+    {"quantizelinear ~> convert(clip(nearbyint(x / s) + z))", MGX_IF_STATIC, .rewrite = quantize},
+    {"dequantizelinear ~> (convert(x) - convert(z)) s", MGX_IF_STATIC, .rewrite = dequantize},
+    {"quant_dot ~> dot(convert(a) - p, convert(b) - q)", MGX_IF_STATIC, .rewrite = dot},
+    {"quant_convolution ~> convolution(convert(x) - p, convert(w) - q)", MGX_IF_STATIC,
      .rewrite = convolution},
-    {"quant_convolution_backwards => convert(convolution_backwards(convert(x) - p, convert(w) - "
+    {"quant_convolution_backwards ~> convert(convolution_backwards(convert(x) - p, convert(w) - "
      "q))",
      MGX_IF_STATIC, .rewrite = backwards},
 };

@@ -70,9 +70,9 @@ static struct mgx_ins *mean(struct mgx_rewriter *r, struct mgx_ins *ins, const s
 }
 
 static const struct mgx_rule rules[] = {
-    {"softmax|logsoftmax(x) => exp(x - max(x)) / sum(exp(x - max(x)))", MGX_IF_STATIC,
+    {"softmax|logsoftmax(x) ~> exp(x - max(x)) / sum(exp(x - max(x)))", MGX_IF_STATIC,
      .guard = is_float_in, .rewrite = softmax},
-    {"reduce_mean(x) => reduce_sum(x) / n", MGX_IF_STATIC, .guard = is_float_in, .rewrite = mean},
+    {"reduce_mean(x) ~> reduce_sum(x) / n", MGX_IF_STATIC, .guard = is_float_in, .rewrite = mean},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

@@ -280,13 +280,13 @@ static struct mgx_ins *to_share(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"dequantizelinear => dequantizelinear(x, t) + c t, of x + c", MGX_IF_STATIC,
+    {"dequantizelinear ~> dequantizelinear(x, t) + c t, of x + c", MGX_IF_STATIC,
      .rewrite = term_out},
-    {"add => a + (b + c), of (a + b) + c", MGX_IF_STATIC, .rewrite = join_terms},
-    {"quantizelinear => quantizelinear(x f, 1, z)", MGX_IF_STATIC, .rewrite = by_product},
-    {"quantizelinear => quantizelinear(x, 1, z), of relu(x)", MGX_IF_STATIC,
+    {"add ~> a + (b + c), of (a + b) + c", MGX_IF_STATIC, .rewrite = join_terms},
+    {"quantizelinear ~> quantizelinear(x f, 1, z)", MGX_IF_STATIC, .rewrite = by_product},
+    {"quantizelinear ~> quantizelinear(x, 1, z), of relu(x)", MGX_IF_STATIC,
      .rewrite = without_relu},
-    {"quantizelinear => quantizelinear(x / 255 + c, 1 / 255, lowest)", MGX_IF_STATIC,
+    {"quantizelinear ~> quantizelinear(x / 255 + c, 1 / 255, lowest)", MGX_IF_STATIC,
      .rewrite = to_share},
 };
 

@@ -332,15 +332,15 @@ static struct mgx_ins *quantized_parts(struct mgx_rewriter *r, struct mgx_ins *i
 }
 
 static const struct mgx_rule rules[] = {
-    {"dot => dequantizelinear(quant_dot(a, b, p, q), s t)", MGX_IF_STATIC, .rewrite = quant_dot},
-    {"convolution => dequantizelinear(quant_convolution(x, w, p, q), s t)", MGX_IF_STATIC,
+    {"dot ~> dequantizelinear(quant_dot(a, b, p, q), s t)", MGX_IF_STATIC, .rewrite = quant_dot},
+    {"convolution ~> dequantizelinear(quant_convolution(x, w, p, q), s t)", MGX_IF_STATIC,
      .rewrite = quant_convolution},
-    {"convolution_backwards => dequantizelinear(quant_convolution_backwards(x, w, p, q), s t)",
+    {"convolution_backwards ~> dequantizelinear(quant_convolution_backwards(x, w, p, q), s t)",
      MGX_IF_STATIC, .rewrite = quant_backwards},
-    {"quantizelinear => x, of dequantizelinear(x)", MGX_IF_STATIC, .rewrite = requantized},
-    {"quantizelinear => concat(quantizelinear(x)...), of concat(dequantizelinear(x)...)",
+    {"quantizelinear ~> x, of dequantizelinear(x)", MGX_IF_STATIC, .rewrite = requantized},
+    {"quantizelinear ~> concat(quantizelinear(x)...), of concat(dequantizelinear(x)...)",
      MGX_IF_STATIC, .rewrite = quantized_parts},
-    {"pooling|slice|resize(dequantizelinear) => dequantizelinear(pooling(x))", MGX_IF_STATIC,
+    {"pooling|slice|resize(dequantizelinear) ~> dequantizelinear(pooling(x))", MGX_IF_STATIC,
      .rewrite = chosen},
 };
 

@@ -49,7 +49,7 @@ static bool compile(struct mgx_arena *arena, const struct mgx_rule *rule, struct
     if (!out->left || out->left->node[0].kind < MGX_MATCH_OP)
         return false;
     text += strspn(text, " ");
-    if (strncmp(text, "=> ", 3) != 0)
+    if (strncmp(text, rule->rewrite ? "~> " : "=> ", 3) != 0)
         return false;
     text += 3;
     return rule->rewrite || ((out->right = read_side(arena, &text)) && !*text);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Rules "pattern => replacement", applied until none matches.
 //
-// A table row is an equation in the notation of match.h. Where operators without attributes say it
-// all, its right side is emitted as it stands; otherwise `rewrite` does what the right side tells
-// the reader. `guard` and `when` say when the equation holds.
+// A table row is an equation in the notation of match.h. Behind "=>" stands what is emitted, where
+// operators without attributes say it all. Behind "~>" stands what `rewrite` makes, told to the
+// reader and read by nobody else. `guard` and `when` say when the equation holds.
 //
 // Holds: a rewrite has the type and the lengths (not always the strides) of what it replaces, and
 // makes new instructions with mgx_emit_before(ins, ...) only, so that data still flows forward.

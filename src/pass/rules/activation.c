@@ -224,26 +224,26 @@ static struct mgx_ins *elu(struct mgx_rewriter *r, struct mgx_ins *ins, const st
 
 static const struct mgx_rule rules[] = {
     // x / 2 * (1 + erf(x / sqrt 2)), or with tanh; the factors in any grouping.
-    {"mul(mul!(x, 0.5), g:add!(erf|tanh!, 1)) => gelu|gelu_tanh(x)", MGX_IF_FLOAT, .rewrite = gelu},
-    {"mul(x, mul!(g:add!(erf|tanh!, 1), 0.5)) => gelu|gelu_tanh(x)", MGX_IF_FLOAT, .rewrite = gelu},
-    {"mul(mul!(x, g:add!(erf|tanh!, 1)), 0.5) => gelu|gelu_tanh(x)", MGX_IF_FLOAT, .rewrite = gelu},
+    {"mul(mul!(x, 0.5), g:add!(erf|tanh!, 1)) ~> gelu|gelu_tanh(x)", MGX_IF_FLOAT, .rewrite = gelu},
+    {"mul(x, mul!(g:add!(erf|tanh!, 1), 0.5)) ~> gelu|gelu_tanh(x)", MGX_IF_FLOAT, .rewrite = gelu},
+    {"mul(mul!(x, g:add!(erf|tanh!, 1)), 0.5) ~> gelu|gelu_tanh(x)", MGX_IF_FLOAT, .rewrite = gelu},
 
     {"mul(x, sigmoid!(x)) => silu(x)", MGX_IF_FLOAT},
-    {"mul(x, sigmoid!(mul!(x, a#))) => swish[alpha=a](x)", MGX_IF_FLOAT, .rewrite = swish},
+    {"mul(x, sigmoid!(mul!(x, a#))) ~> swish[alpha=a](x)", MGX_IF_FLOAT, .rewrite = swish},
 
     // An importer writes clip(a x + b, 0, 1), frameworks clip(x + 3, 0, 6) / 6.
-    {"clip(add!(mul!(x, a#), b#), 0, 1) => hard_sigmoid[alpha=a,beta=b](x)", MGX_IF_FLOAT,
+    {"clip(add!(mul!(x, a#), b#), 0, 1) ~> hard_sigmoid[alpha=a,beta=b](x)", MGX_IF_FLOAT,
      .rewrite = hard_sigmoid},
-    {"mul(x, s:hard_sigmoid!(x)) => hard_swish[attributes of s](x)", MGX_IF_FLOAT,
+    {"mul(x, s:hard_sigmoid!(x)) ~> hard_swish[attributes of s](x)", MGX_IF_FLOAT,
      .rewrite = hard_swish},
-    {"mul(mul!(x, clip!(add!(x, b#), 0, h#)), s#) => hard_swish[alpha=1/h,beta=b/h](x)",
+    {"mul(mul!(x, clip!(add!(x, b#), 0, h#)), s#) ~> hard_swish[alpha=1/h,beta=b/h](x)",
      MGX_IF_FLOAT, .rewrite = whole_swish},
-    {"mul(clip!(add!(x, b#), 0, h#), s#) => hard_sigmoid[alpha=1/h,beta=b/h](x)", MGX_IF_FLOAT,
+    {"mul(clip!(add!(x, b#), 0, h#), s#) ~> hard_sigmoid[alpha=1/h,beta=b/h](x)", MGX_IF_FLOAT,
      .rewrite = whole_sigmoid},
 
     {"add(relu(x), log!(add!(exp!(neg!(abs!(x))), 1))) => softplus(x)", MGX_IF_FLOAT},
     {"mul(x, tanh!(softplus!(x))) => mish(x)", MGX_IF_FLOAT},
-    {"add(relu(x), min!(mul!(sub!(exp!(x), 1), a#), 0)) => elu[alpha=a](x)", MGX_IF_FLOAT,
+    {"add(relu(x), min!(mul!(sub!(exp!(x), 1), a#), 0)) ~> elu[alpha=a](x)", MGX_IF_FLOAT,
      .rewrite = elu},
 };
 

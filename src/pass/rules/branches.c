@@ -230,7 +230,7 @@ static struct mgx_ins *merge_branches(struct mgx_rewriter *r, struct mgx_ins *in
 }
 
 static const struct mgx_rule rules[] = {
-    {"add(x, y) => conv(x, w + v)", MGX_IF_FLOAT | MGX_IF_STATIC, .rewrite = merge_branches},
+    {"add(x, y) ~> conv(x, w + v)", MGX_IF_FLOAT | MGX_IF_STATIC, .rewrite = merge_branches},
 };
 
 const struct mgx_rules mgx_rules_branches = {rules, MGX_COUNT(rules)};

@@ -103,7 +103,7 @@ static struct mgx_ins *shorten(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"reshape|transpose|squeeze|unsqueeze|flatten|multibroadcast|broadcast => the shortest chain",
+    {"reshape|transpose|squeeze|unsqueeze|flatten|multibroadcast|broadcast ~> the shortest chain",
      .rewrite = shorten},
 };
 

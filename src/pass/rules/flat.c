@@ -185,10 +185,10 @@ static struct mgx_ins *pass_rows(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"dot(x, w:multibroadcast|broadcast) => reshape(dot(reshape(x), w))", MGX_IF_STATIC,
+    {"dot(x, w:multibroadcast|broadcast) ~> reshape(dot(reshape(x), w))", MGX_IF_STATIC,
      .rewrite = flatten},
-    {"transpose(v:reshape!) => reshape(f(dot(view(x), w)))", MGX_IF_STATIC, .rewrite = order_rows},
-    {"dot(x:reshape|transpose, w) => reshape(transpose(reshape(dot(reshape(x), w))))",
+    {"transpose(v:reshape!) ~> reshape(f(dot(view(x), w)))", MGX_IF_STATIC, .rewrite = order_rows},
+    {"dot(x:reshape|transpose, w) ~> reshape(transpose(reshape(dot(reshape(x), w))))",
      MGX_IF_STATIC, .rewrite = pass_rows},
 };
 

@@ -133,12 +133,12 @@ static bool is_constant(struct mgx_rewriter *r, struct mgx_ins *ins, const struc
 }
 
 static const struct mgx_rule rules[] = {
-    {"%pointwise => broadcast(op(x, ...)) for op(broadcast(x), ...)", .rewrite = hoist},
+    {"%pointwise ~> broadcast(op(x, ...)) for op(broadcast(x), ...)", .rewrite = hoist},
 };
 
 // Of constants alone: what folding does first, so that no literal repeats itself.
 static const struct mgx_rule constant_rules[] = {
-    {"%pointwise => broadcast(op(x, ...)) for constants", .guard = is_constant,
+    {"%pointwise ~> broadcast(op(x, ...)) for constants", .guard = is_constant,
      .rewrite = hoist_constant},
 };
 

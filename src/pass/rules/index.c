@@ -79,7 +79,7 @@ static struct mgx_ins *gather(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"gather(x, i) => slice(x), for even i", MGX_IF_STATIC, .rewrite = gather},
+    {"gather(x, i) ~> slice(x), for even i", MGX_IF_STATIC, .rewrite = gather},
 };
 
 const struct mgx_rules mgx_rules_index = {rules, MGX_COUNT(rules)};

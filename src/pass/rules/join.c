@@ -365,16 +365,16 @@ static struct mgx_ins *work_apart(struct mgx_rewriter *r, struct mgx_ins *ins,
 
 static const struct mgx_rule rules[] = {
     {"slice(x) => x", MGX_IF_STATIC, .guard = is_whole},
-    {"slice(s:slice) => slice(x)", MGX_IF_STATIC, .rewrite = slice_slice},
-    {"slice(s:multibroadcast|broadcast) => broadcast(x)", MGX_IF_STATIC, .rewrite = slice_spread},
-    {"reshape|unsqueeze|squeeze|flatten(s:slice) => slice(reshape(x))", MGX_IF_STATIC,
+    {"slice(s:slice) ~> slice(x)", MGX_IF_STATIC, .rewrite = slice_slice},
+    {"slice(s:multibroadcast|broadcast) ~> broadcast(x)", MGX_IF_STATIC, .rewrite = slice_spread},
+    {"reshape|unsqueeze|squeeze|flatten(s:slice) ~> slice(reshape(x))", MGX_IF_STATIC,
      .rewrite = cut_later},
     {"concat(x) => x", .guard = is_single},
-    {"%pointwise => concat(op(a, c), op(x, c)) for op(concat(a, x), c)", MGX_IF_STATIC,
+    {"%pointwise ~> concat(op(a, c), op(x, c)) for op(concat(a, x), c)", MGX_IF_STATIC,
      .rewrite = work_apart},
-    {"concat => concat(x, y, z) for concat(concat(x, y), z)", .rewrite = flatten},
-    {"concat => multibroadcast(x) for concat(x, x)", MGX_IF_STATIC, .rewrite = repeat},
-    {"concat => slice[a:c](x) for concat(slice[a:b](x), slice[b:c](x))", .rewrite = rejoin},
+    {"concat ~> concat(x, y, z) for concat(concat(x, y), z)", .rewrite = flatten},
+    {"concat ~> multibroadcast(x) for concat(x, x)", MGX_IF_STATIC, .rewrite = repeat},
+    {"concat ~> slice[a:c](x) for concat(slice[a:b](x), slice[b:c](x))", .rewrite = rejoin},
 };
 
 const struct mgx_rules mgx_rules_join = {rules, MGX_COUNT(rules)};

@@ -26,7 +26,7 @@ static struct mgx_ins *straighten(struct mgx_rewriter *r, struct mgx_ins *ins,
 
 static const struct mgx_rule rules[] = {
     {"add(mul!(x, s:mul(r:multibroadcast(rsqrt), g)), "
-     "add!(mul!(n:multibroadcast!(neg!(m:reduce_mean(x))), s), b)) => (x - m) * r * g + b",
+     "add!(mul!(n:multibroadcast!(neg!(m:reduce_mean(x))), s), b)) ~> (x - m) * r * g + b",
      MGX_IF_FLOAT | MGX_IF_STATIC, .rewrite = straighten},
 };
 

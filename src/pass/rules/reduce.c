@@ -87,12 +87,12 @@ static struct mgx_ins *reduce_in_front(struct mgx_rewriter *r, struct mgx_ins *i
 
 static const struct mgx_rule rules[] = {
     {"reduce_sum|reduce_mean|reduce_max|reduce_min|reduce_all|reduce_any"
-     "(y:reduce_sum|reduce_mean|reduce_max|reduce_min|reduce_all|reduce_any!) => reduce[all axes]",
+     "(y:reduce_sum|reduce_mean|reduce_max|reduce_min|reduce_all|reduce_any!) ~> reduce[all axes]",
      .rewrite = merge},
     {"reduce_sum|reduce_mean|reduce_max|reduce_min|reduce_prod(x) => x", MGX_IF_STATIC,
      .guard = reduces_nothing},
     {"reduce_max|reduce_min|reduce_all|reduce_any(v:transpose|reshape|squeeze|unsqueeze|contiguous)"
-     " => reshape(reduce[all axes])",
+     " ~> reshape(reduce[all axes])",
      MGX_IF_STATIC, .guard = reduces_all, .rewrite = reduce_in_front},
 };
 

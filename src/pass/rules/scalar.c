@@ -192,8 +192,8 @@ static const struct mgx_rule rules[] = {
     {"logical_xor(x, 0) => x"},
     {"max|min|logical_and|logical_or(x, x) => x"},
     {"where(c, x, x) => x"},
-    {"mul(x, 0) => 0", MGX_IF_INTEGRAL | MGX_IF_STATIC, .rewrite = zero},
-    {"sub(x, x) => 0", MGX_IF_INTEGRAL | MGX_IF_STATIC, .rewrite = zero},
+    {"mul(x, 0) ~> 0", MGX_IF_INTEGRAL | MGX_IF_STATIC, .rewrite = zero},
+    {"sub(x, x) ~> 0", MGX_IF_INTEGRAL | MGX_IF_STATIC, .rewrite = zero},
 
     // Signs.
     {"sub(0, x) => neg(x)", MGX_IF_NUMBER},
@@ -240,7 +240,7 @@ static const struct mgx_rule rules[] = {
     {"max(min!(x, b#), a#) => clip(x, a, b)", .guard = ordered_ab},
 
     // Constants go to the right ...
-    {"add|mul|max|min|equal|sqdiff|logical_and|logical_or(x, a#) => op(x, a) for op(a, x)",
+    {"add|mul|max|min|equal|sqdiff|logical_and|logical_or(x, a#) ~> op(x, a) for op(a, x)",
      .rewrite = constant_last},
 
     // ... and meet.

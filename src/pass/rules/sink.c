@@ -378,19 +378,19 @@ static struct mgx_ins *sink_concat(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"%pointwise => view(op(x, y, view^-1(c))) for op(view(x), view(y), c)", MGX_IF_STATIC,
+    {"%pointwise ~> view(op(x, y, view^-1(c))) for op(view(x), view(y), c)", MGX_IF_STATIC,
      .rewrite = sink_pointwise},
-    {"softmax|logsoftmax|argmax|argmin(t:transpose) => transpose(op(x))", .rewrite = sink_axis},
-    {"softmax|logsoftmax(t:reshape|squeeze|unsqueeze|flatten) => reshape(op(x))", MGX_IF_STATIC,
+    {"softmax|logsoftmax|argmax|argmin(t:transpose) ~> transpose(op(x))", .rewrite = sink_axis},
+    {"softmax|logsoftmax(t:reshape|squeeze|unsqueeze|flatten) ~> reshape(op(x))", MGX_IF_STATIC,
      .rewrite = sink_axis_view},
-    {"%reduce(t:transpose) => transpose(op(x))", .rewrite = sink_reduce},
-    {"%reduce(t:reshape|squeeze|unsqueeze|flatten) => reshape(op(x))", MGX_IF_STATIC,
+    {"%reduce(t:transpose) ~> transpose(op(x))", .rewrite = sink_reduce},
+    {"%reduce(t:reshape|squeeze|unsqueeze|flatten) ~> reshape(op(x))", MGX_IF_STATIC,
      .rewrite = sink_reduce_view},
-    {"slice(t:transpose) => transpose(slice(x))", .rewrite = sink_slice},
-    {"pad(t:transpose) => transpose(pad(x))", .rewrite = sink_pad},
-    {"slice(t:reshape|squeeze|unsqueeze|flatten) => reshape(slice(x))", MGX_IF_STATIC,
+    {"slice(t:transpose) ~> transpose(slice(x))", .rewrite = sink_slice},
+    {"pad(t:transpose) ~> transpose(pad(x))", .rewrite = sink_pad},
+    {"slice(t:reshape|squeeze|unsqueeze|flatten) ~> reshape(slice(x))", MGX_IF_STATIC,
      .rewrite = sink_reshape},
-    {"concat => transpose(concat(x...)) for concat(transpose(x)...)", .rewrite = sink_concat},
+    {"concat ~> transpose(concat(x...)) for concat(transpose(x)...)", .rewrite = sink_concat},
 };
 
 const struct mgx_rules mgx_rules_sink = {rules, MGX_COUNT(rules)};

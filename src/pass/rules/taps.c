@@ -95,7 +95,7 @@ static struct mgx_ins *cut_taps(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"convolution|quant_convolution(x, w) => convolution[padding](x, slice(w))", MGX_IF_STATIC,
+    {"convolution|quant_convolution(x, w) ~> convolution[padding](x, slice(w))", MGX_IF_STATIC,
      .rewrite = cut_taps},
 };
 
