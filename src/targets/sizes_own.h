@@ -97,7 +97,7 @@ struct mgx_size *mgx_sizes_add(struct mgx_sizes *s, const int64_t *lens, uint64_
 // Takes a row out of the order of use, or makes it the newest.
 void mgx_sizes_unlink_use(struct mgx_sizes *s, struct mgx_size *k);
 void mgx_sizes_link_newest(struct mgx_sizes *s, struct mgx_size *k);
-// Takes rows out until the rest is within its bound; the caller destroys the chain, without the lock.
+// Takes rows out until the rest is within its bound; the caller destroys them, without the lock.
 struct mgx_size *mgx_sizes_shrink(struct mgx_sizes *s);
 // Rows that are in no chain any more.
 void mgx_sizes_destroy_row(struct mgx_size *k);

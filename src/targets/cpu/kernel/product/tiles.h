@@ -90,7 +90,7 @@ void mgx_tiles_strip(const struct mgx_tiles *t, const struct mgx_tile_run *run, 
 bool mgx_tiles_pair_suits(const struct mgx_tiles *t, const struct mgx_tile_run *run,
                           struct mgx_tile_args *args);
 
-// For kernels with loops of their own: points the arguments at rows x, x + 1, ... of a run, and does
+// For kernels with loops of their own: points the arguments at rows x, x + 1, ... of a run; does
 // what is left when the sums are there.
 void mgx_tiles_begin(const struct mgx_tiles *t, const struct mgx_tile_run *run, int64_t x, int rows,
                      struct mgx_tile_at *at, struct mgx_tile_scratch *scratch,
