@@ -113,17 +113,19 @@ static void group_keys(struct bytes *b, int64_t keys)
 }
 
 // Up to 256 keys are shared by two warps, so that registers do for others, or where blocks are few by
-// four; if there is room for what they show each other.
+// four; up to 128 by none where blocks are many; if there is room for what they show each other.
 static void divide(const struct mgx_plan_offer *c, struct bytes *b)
 {
     const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
     const struct mgx_shape *s = &b->a.scores->shape;
     const int64_t keys = s->lens[s->rank - 1], high = (s->lens[s->rank - 2] + STEP - 1) / STEP;
-    const int64_t work = batches_of(s) * high;
+    const int64_t work = batches_of(s) * high, at_once = WARPS * (int64_t)card->units;
     b->warps = WARPS;
     b->shares = keys <= 2 * GROUP && keys > DEEP ? 2 : 1;
-    if (b->shares == 2 && keys > 2 * DEEP && 2 * work < WARPS * (int64_t)card->units)
+    if (b->shares == 2 && keys > 2 * DEEP && 2 * work < at_once)
         b->shares = WARPS;
+    else if (keys <= GROUP && work >= 2 * at_once)
+        b->shares = 1;
     group_keys(b, keys);
     if (shared_bytes(b) > card->shared_bytes) {
         b->shares = 1;
@@ -132,6 +134,18 @@ static void divide(const struct mgx_plan_offer *c, struct bytes *b)
     while (b->warps > b->shares &&
            (work * b->shares + b->warps - 1) / b->warps < (int64_t)card->units)
         b->warps /= 2;
+}
+
+// Warps of a multiprocessor that find registers.
+static int resident(const struct bytes *b, int64_t keys)
+{
+    enum { SMALL = 64, MANY = 16, SOME = 12, FEWER = 8 };
+    const struct mgx_shape *q = &b->a.scores->in[0]->shape, *w = &b->a.weigh->shape;
+    if (b->keys / b->shares <= SMALL)
+        return MANY;
+    return keys <= b->keys && q->lens[q->rank - 1] <= SMALL && w->lens[w->rank - 1] <= SMALL
+               ? SOME
+               : FEWER;
 }
 
 // --- text ---
@@ -248,7 +262,6 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
 {
     const struct mgx_shape *q = &c->in[b->a.q], *k = &c->in[b->a.k], *v = &c->in[b->a.v];
     const int r = q->rank;
-    enum { SMALL = 64, MANY = 16, FEWER = 8 }; // keys of a warp; warps that find registers
     mgx_str_put(out, gpu_text_lines);
     mgx_str_put(out, gpu_text_tiles);
     mgx_str_printf(out,
@@ -256,7 +269,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
                    "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define KEYS_AT_ONCE %d\n"
                    "#define SHARES %d\n#define PER_SM %d\n",
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], b->warps,
-                   b->keys, b->shares, (b->keys / b->shares <= SMALL ? MANY : FEWER) / b->warps);
+                   b->keys, b->shares, resident(b, k->lens[r - 1]) / b->warps);
     mgx_str_printf(out, "#define ZQ %d\n#define ZK %d\n#define ZV %d\n", zero_of(c, b->a.scores, 0),
                    zero_of(c, b->a.scores, 1), zero_of(c, b->a.weigh, 1));
     mgx_str_printf(out, "#define TYPE_Q \"%s\"\n#define TYPE_K \"%s\"\n#define TYPE_V \"%s\"\n",
