@@ -10,8 +10,9 @@
 // those were written for the types they read, and may say one result and give another.
 //
 // With `saturate`, what may be beyond the narrower type is clamped on its way in: a mask of -3e38
-// stays a number that softmax can subtract. What comes back from that type needs no clamp. As a
-// pass: fp8, bf16 and half become float; targets say their own types. O(instructions).
+// stays a number that softmax can subtract. What comes back from that type needs no clamp. And what
+// keeps values from zero by less than half has stays more than zero. As a pass: fp8, bf16 and half
+// become float; targets say their own types. O(instructions).
 //
 // A target that lacks types calls mgx_eliminate_data_type with its own; as a pass no pipeline runs
 // it.
@@ -22,6 +23,7 @@
 #include <math.h>
 
 #include "base/size.h"
+#include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
@@ -183,6 +185,21 @@ static struct mgx_ins *clamp(const struct bounded *b, struct mgx_ins *at, struct
     return mgx_emit_before(at, &mgx_op_clip, NULL, MGX_IN(x, low, high));
 }
 
+// What keeps a value from zero, below half's smallest number, and would let it be zero there: the 1e-12
+// beside a norm that something is divided by. The smallest number takes its place.
+static struct mgx_ins *keep_floor(const struct bounded *b, struct mgx_ins *at, int input)
+{
+    static const double smallest = 0x1p-24;
+    struct mgx_ins *x = at->in[input];
+    double value;
+    const bool keeps =
+        at->op == &mgx_op_max || at->op == &mgx_op_add || (at->op == &mgx_op_clip && input == 1);
+    if (!b->types->saturate || b->types->target != MGX_HALF || !keeps ||
+        !mgx_splat_value(x, &value) || value <= 0 || value > smallest / 2)
+        return x;
+    return bound_like(at, x, smallest);
+}
+
 // --- the rewrite ---
 
 static enum mgx_status wrap(struct mgx_pass_call *c, const struct bounded *b, struct mgx_ins *ins)
@@ -193,7 +210,8 @@ static enum mgx_status wrap(struct mgx_pass_call *c, const struct bounded *b, st
         return mgx_fail_memory(c->diag);
     for (int i = 0; i < ins->in_count; i++) {
         const bool changes = is_listed_type(d, ins->in[i]->shape.type);
-        in[i] = changes ? mgx_emit_convert(ins, clamp(b, ins, ins->in[i]), d->target) : ins->in[i];
+        struct mgx_ins *x = changes ? clamp(b, ins, keep_floor(b, ins, i)) : ins->in[i];
+        in[i] = changes ? mgx_emit_convert(ins, x, d->target) : x;
     }
     struct mgx_ins *y = mgx_insert(ins->owner, ins, ins->op, ins->attr, in, ins->in_count, NULL, 0);
     y = mgx_emit_convert(ins, y, ins->shape.type);

@@ -145,3 +145,35 @@ def test_boxes_keep_their_digits(quantize, target):
     want = kept(program())
     assert 40 < len(want) < 80
     assert np.array_equal(kept(narrow), want)
+
+
+def floored(kind):
+    """x divided by its rows' norms, which 1e-12 keeps from zero in three ways."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[3, 4]))
+
+    def op(name, *inputs, **attributes):
+        return m.add_instruction(migraphx.op(name, **attributes), list(inputs))
+
+    def over(value):
+        return op("multibroadcast", m.add_literal(np.array([value], np.float32)), out_lens=[3, 1])
+    norm = op("reduce_sum", op("mul", x, x), axes=[1])
+    if kind == "add":
+        norm = op("sqrt", op("add", norm, over(1e-12)))
+    else:
+        norm = op("sqrt", norm)
+        norm = op("max", norm, over(1e-12)) if kind == "max" else op("clip", norm, over(1e-12), over(100.0))
+    m.add_return([op("div", x, op("multibroadcast", norm, out_lens=[3, 4]))])
+    return p
+
+
+@pytest.mark.parametrize("kind", ["max", "add", "clip"])
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_what_keeps_norms_from_zero_is_not_zero_in_half(kind, target):
+    p = floored(kind)
+    migraphx.quantize_fp16(p)
+    x = np.array([[1, 2, 3, 4], [0, 0, 0, 0], [-1, 0.5, 0, 2]], np.float32)
+    p.compile(migraphx.get_target(target))
+    want = x / np.maximum(np.sqrt((x * x).sum(1, keepdims=True)), 1e-12)
+    np.testing.assert_allclose(np.array(p.run({"x": x})[0]), want, atol=2e-3)
