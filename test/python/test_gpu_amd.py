@@ -183,6 +183,32 @@ def test_attention_is_one_kernel(kind):
 
 
 @on_card
+def test_attention_of_windows_is_one_kernel():
+    """A mask for every window, the same for all images: between scores and softmax windows lie beside images."""
+    rng = np.random.default_rng([SEED, 17])
+    images, windows, heads, tokens, size = 2, 3, 2, 17, 16
+    b = Builder("half_type")
+    x = rng.standard_normal([images * windows, tokens, 3, heads, size])
+    mask = np.where(rng.random([1, windows, 1, tokens, tokens]) < 0.3, -4, 0)
+    sides = b.param(x)
+    part = [b.op("squeeze", [b.op("slice", [sides], axes=[2], starts=[i], ends=[i + 1])], axes=[2]) for i in range(3)]
+    q, k, v = (b.op("transpose", [part[i]], permutation=order) for i, order in enumerate(([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])))
+    wide = [images, windows, heads, tokens, tokens]
+    scores = b.op("reshape", [b.op("dot", [q, k])], dims=wide)
+    scores = b.op("softmax", [b.op("add", [scores, b.op("multibroadcast", [b.param(mask)], out_lens=wide)])], axis=4)
+    y = b.op("dot", [b.op("reshape", [scores], dims=[images * windows, heads, tokens, tokens]), v])
+    x = rounded(x, "half_type").astype(np.float64).transpose(2, 0, 3, 1, 4)
+    s = (x[0] @ x[1].transpose(0, 1, 3, 2)).reshape(wide) + mask
+    weights = np.exp(s - s.max(-1, keepdims=True))
+    want = (weights / weights.sum(-1, keepdims=True)).reshape(images * windows, heads, tokens, tokens) @ x[2]
+    one = ARCH not in UNITS or UNITS[ARCH][0]
+    error = np.sqrt(np.mean((b.run(y) - want) ** 2) / np.mean(want**2))
+    assert error < 3 * LIMIT["half_type"] or not one, f"relative error {error:.2e}"
+    if one:
+        check_units(b, kernel="attention")
+
+
+@on_card
 @pytest.mark.parametrize("case", range(CASES))
 def test_reductions(case):
     """Lanes that threads of a wave share, less than a wave and more."""
