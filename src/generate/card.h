@@ -15,7 +15,7 @@ struct mgx_card {
     int64_t bias_rows;
     unsigned char *host; // what goes in, and what comes out
     size_t host_bytes;
-    int64_t scores; // a plan gives those of so many last rows at least, as far as is known
+    int64_t scores;  // a plan gives those of so many last rows at least, as far as is known
     bool one_by_one; // no plan was to be made of several tokens
 };
 
