@@ -555,9 +555,9 @@ static struct mgx_ins *take_ahead(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"add(x, y) => rotary_embedding(x, cos, sin, ends)", MGX_IF_FLOAT | MGX_IF_STATIC,
+    {"add(x, y) ~> rotary_embedding(x, cos, sin, ends)", MGX_IF_FLOAT | MGX_IF_STATIC,
      .rewrite = rotate},
-    {"concat(x, rotary_embedding) => rotary_embedding", MGX_IF_FLOAT | MGX_IF_STATIC,
+    {"concat(x, rotary_embedding) ~> rotary_embedding", MGX_IF_FLOAT | MGX_IF_STATIC,
      .rewrite = take_ahead},
 };
 
