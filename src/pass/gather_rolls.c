@@ -123,7 +123,7 @@ static struct mgx_ins *rewrite(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"concat(x, y) => gather", MGX_IF_STATIC, .rewrite = rewrite},
+    {"concat(x, y) ~> gather", MGX_IF_STATIC, .rewrite = rewrite},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

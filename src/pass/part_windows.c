@@ -134,7 +134,7 @@ static struct mgx_ins *part_attention(struct mgx_rewriter *r, struct mgx_ins *in
 }
 
 static const struct mgx_rule rules[] = {
-    {"dot(reshape!(s:softmax!), v) => reshape(dot(softmax, v))", MGX_IF_FLOAT | MGX_IF_STATIC,
+    {"dot(reshape!(s:softmax!), v) ~> reshape(dot(softmax, v))", MGX_IF_FLOAT | MGX_IF_STATIC,
      .rewrite = part_attention},
 };
 
