@@ -133,8 +133,10 @@ void mgx_narrow_pack_blocks(const struct mgx_narrow *form, const struct mgx_gemm
                             const struct mgx_narrow_source *source, int64_t n, int64_t p,
                             void *packed)
 {
+    enum { WORD = 4 };
     const int width = mgx_panel_width(kernel, n, p);
     const int64_t blocks = mgx_narrow_blocks(form), bytes = form->block * form->bits / 8;
+    assert(bytes % WORD == 0);
     const int64_t first = p * kernel->cols, cols = mgx_min_i64(n - first, width);
     char *panel = (char *)packed + p * mgx_narrow_panel(form, kernel->cols);
     memset(panel, 0, (size_t)mgx_narrow_panel(form, width));
@@ -150,8 +152,8 @@ void mgx_narrow_pack_blocks(const struct mgx_narrow *form, const struct mgx_gemm
                 panel[mgx_narrow_zeros(form, width, b) + j] =
                     source->zero_bytes ? ((const char *)source->zero)[at]
                                        : (char)(uint8_t)load(source->zero, source->scale_type, at);
-            for (int64_t i = 0; i < bytes; i++)
-                values[(i / 4 * width + j) * 4 + i % 4] = (char)from[i];
+            for (int64_t i = 0; i < bytes; i += WORD) // a block is words, whatever its bits
+                memcpy(values + (i * width + j * WORD), from + i, WORD);
         }
     }
 }
