@@ -148,15 +148,15 @@ def difference(got, want):
     return worst
 
 
-def times_of(calls, rounds, synchronize):
+def times_of(calls, rounds, synchronize, clock):
     """Milliseconds of each call, the median of so many in turns."""
     times = {key: [] for key in calls}
     for _ in range(rounds):
         for key, call in calls.items():
-            start = time.perf_counter()
+            start = clock()
             call()
             synchronize()
-            times[key].append((time.perf_counter() - start) * 1e3)
+            times[key].append((clock() - start) * 1e3)
     return {key: statistics.median(have) for key, have in times.items()}
 
 
@@ -187,8 +187,9 @@ def measure(options, library, name):
             sys.stdin.readline()
             synchronize = torch.cuda.synchronize if options.device == "cuda" else lambda: None
             calls = {"ours": lambda: ours(*args, **kwargs), "inductor": lambda: theirs(*args, **kwargs)}
-            times_of(calls, 2, synchronize)
-            out.update(times_of(calls, options.rounds, synchronize))
+            clock = time.process_time if options.processor else time.perf_counter
+            times_of(calls, 2, synchronize, clock)
+            out.update(times_of(calls, options.rounds, synchronize, clock))
     return out
 
 
@@ -197,7 +198,8 @@ class Asked:
 
     def __init__(self, options, *what):
         command = [sys.executable, "-W", "ignore", os.path.abspath(__file__), "--build", options.build, "--threads", str(options.threads),
-                   "--rounds", str(options.rounds), "--most", str(options.most), "--device", options.device, *what]
+                   "--rounds", str(options.rounds), "--most", str(options.most), "--device", options.device,
+                   *["--processor"] * options.processor, *what]
         self._seconds = options.seconds
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                          env={**os.environ, "OMP_NUM_THREADS": str(options.threads),
@@ -276,6 +278,7 @@ def main():
     parser.add_argument("--most", type=float, default=40e6)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--processor", action="store_true", help="processor time, of one thread, where others use the machine")
     parser.add_argument("--seconds", type=float, default=1200)
     parser.add_argument("--batch", type=int, default=5)
     parser.add_argument("--beside", action="store_true", help="the models of a batch are made ready beside each other")

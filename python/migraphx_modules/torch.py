@@ -401,7 +401,9 @@ def _export(frozen, inputs):
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # which packages it does without is no news
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return torch.onnx.export(program, dynamo=True, verbose=False)
+            # The importer folds constants itself. The exporter's optimiser notes at each what all before it were made of: of masks that
+            # are written piece by piece (Swin2SR) that takes longer than everything else.
+            return torch.onnx.export(program, dynamo=True, verbose=False, optimize=False)
     except _NotTaken:
         raise
     except Exception as e:  # whatever the exporter says
