@@ -158,6 +158,23 @@ static struct mgx_ins *part_of_repeated(struct mgx_ins *at, struct mgx_ins *ins,
     return mgx_emit_edited(at, ins->op, attr, &part, 1);
 }
 
+// --- zero points ---
+
+// Bytes that a few operators make of a literal: not many.
+static bool is_small(const struct mgx_ins *ins)
+{
+    enum { MOST = 1 << 24 };
+    return mgx_type_is_byte(ins->shape.type) && mgx_shape_elements(&ins->shape) <= MOST;
+}
+
+static struct mgx_ins *slices_of(struct mgx_ins *at, struct mgx_ins *ins, const struct mgx_cut *cut)
+{
+    struct mgx_ins *slices[MGX_CUT_RANGES];
+    for (int i = 0; i < cut->count; i++)
+        slices[i] = mgx_emit_slice(at, ins, cut->axis, cut->range[i].from, cut->range[i].to);
+    return cut->count == 1 ? slices[0] : mgx_emit_concat(at, slices, cut->count, cut->axis);
+}
+
 // --- both ways ---
 
 bool mgx_part_of_constant_can(const struct mgx_ins *ins, const struct mgx_cut *cut)
@@ -177,9 +194,9 @@ bool mgx_part_of_constant_can(const struct mgx_ins *ins, const struct mgx_cut *c
         in = through_transpose(ins, cut);
         return mgx_part_of_constant_can(ins->in[0], &in);
     }
-    if (!mgx_is(ins, &mgx_op_dequantize_blocks) || !cut_of_blocks(ins, cut, &in))
-        return false;
-    bool can = true;
+    if (!mgx_is(ins, &mgx_op_dequantize_blocks))
+        return is_small(ins);
+    bool can = cut_of_blocks(ins, cut, &in);
     for (int i = 0; i < ins->in_count; i++)
         can = can && mgx_part_of_constant_can(ins->in[i], &in);
     return can;
@@ -217,6 +234,8 @@ struct mgx_ins *mgx_part_of_constant(struct mgx_ins *at, struct mgx_ins *ins,
         return part_of_blocks(at, ins, cut);
     if (mgx_is(ins, &mgx_op_multibroadcast))
         return part_of_repeated(at, ins, cut);
+    if (!mgx_is(ins, &mgx_op_transpose) && !mgx_is(ins, &mgx_op_convert))
+        return slices_of(at, ins, cut);
     const struct mgx_cut in = mgx_is(ins, &mgx_op_transpose) ? through_transpose(ins, cut) : *cut;
     struct mgx_ins *part = mgx_part_of_constant(at, ins->in[0], &in);
     return mgx_emit_again(at, ins, &part, 1);

@@ -7,6 +7,8 @@
 //     multibroadcast(c)              of the part of c, or of c where it is repeated along the axis
 //     dequantize_blocks(q, s, z)     of parts of all three: rows, or whole blocks of columns
 //
+//     other bytes (zero points)      slices, joined, which folding makes a literal of
+//
 // A range of the first axis is a view of the literal; others are copied.
 #pragma once
 

@@ -126,6 +126,15 @@ CASE(blocks_of_few_bits_are_shared)
                 1);
 }
 
+CASE(zero_points_that_are_unpacked_are_shared)
+{
+    check_parts("zz = @literal{120, 56, 241, 144} -> uint8_type, {4, 1}, {1, 1}\n"
+                "zu = unpack_nbits[bits=4](zz)\n"
+                "w = dequantize_blocks[bits=4,columns=8](q,s,zu)\n"
+                "wt = transpose[permutation={1,0}](w)\ny = dot(t1,wt)\nr = @return(y)\n",
+                1);
+}
+
 // What is added to the first product is added behind its sum: the second one is not whole there.
 CASE(products_side_by_side_have_a_sum_each)
 {
@@ -208,5 +217,6 @@ CASE(other_programs_stay_as_they_are)
 
 TEST_MAIN(ROW(a_gate_between_two_products_is_shared) ROW(the_first_card_adds_what_is_added)
               ROW(a_bias_between_the_products_is_a_part) ROW(blocks_of_few_bits_are_shared)
-                  ROW(products_side_by_side_have_a_sum_each) ROW(sums_come_one_after_the_other)
-                      ROW(scores_are_shared_by_words) ROW(other_programs_stay_as_they_are))
+                  ROW(zero_points_that_are_unpacked_are_shared)
+                      ROW(products_side_by_side_have_a_sum_each) ROW(sums_come_one_after_the_other)
+                          ROW(scores_are_shared_by_words) ROW(other_programs_stay_as_they_are))
