@@ -599,7 +599,7 @@ PyObject *py_make_generator_type(PyObject *module)
         {Py_tp_getset, properties},
         {Py_tp_doc,
          "generator(source, target='cpu', *, context=0, piece=0, names=None, states=None, "
-         "ends=None, threads=0, isa=None)\n--\n\n"
+         "ends=None, threads=0, isa=None, cards=None)\n--\n\n"
          "Texts that a model continues, token by token, with its caches kept between calls.\n\n"
          "source is a folder as ONNX Runtime GenAI, Optimum and mobius write it, or a program\n"
          "that was read with dynamic_dims=True. names says which input or result has a role\n"
