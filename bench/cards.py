@@ -3,7 +3,7 @@
 """Throughput from host memory to host memory: runs in flight on a card, and several cards in one process.
 
     PYTHONPATH=build/python python3 bench/cards.py [--models resnet50 bert] [--batch 32] [--cards 1] [--flights 1 2 3]
-                                                   [--seconds 3] [--flight FILE] [--record FILE]
+                                                   [--seconds 3] [--bytes] [--flight FILE] [--record FILE]
 
 For each model (made by bench/gpu.py, half, random weights), rows a second:
 
@@ -30,13 +30,17 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 
-def shapes_of(feed):
-    return {k: list(v.shape) for k, v in feed.items()}
+def lens_of(array):
+    return [array.shape[0], array.shape[3], *array.shape[1:3]] if array.dtype == np.uint8 else list(array.shape)
 
 
 def compiled(path, feed, offload_copy, card=0):
     import migraphx
-    program = migraphx.parse_onnx(path, map_input_dims=shapes_of(feed))
+    from migraphx import serving
+    program = migraphx.parse_onnx(path, map_input_dims={k: lens_of(v) for k, v in feed.items()})
+    for name, array in feed.items():
+        if array.dtype == np.uint8:
+            migraphx.take_bytes(program, name, **serving.images())
     migraphx.quantize_fp16(program)
     program.compile(migraphx.get_target("gpu"), offload_copy=offload_copy, device_id=card)
     return program
@@ -182,6 +186,7 @@ def main():
     parser.add_argument("--cards", type=int, default=1)
     parser.add_argument("--flights", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--bytes", action="store_true", help="images as bytes instead of floats")
     parser.add_argument("--start", type=float, default=20, help="seconds that a process of a card may take to be ready")
     parser.add_argument("--flight", help="build/bin/mgx-flight")
     parser.add_argument("--folder", default="/tmp/mgx-gpu", help="where the models are kept")
@@ -199,6 +204,8 @@ def main():
         if not os.path.exists(path):
             gpu.export((name, path, False, os.cpu_count()))
         feed = {k: v.numpy() for k, v in gpu.make_inputs(gpu.make(name, False, "export")[1], args.batch).items()}
+        if args.bytes:  # images come as bytes, N H W C, and the card makes floats of them
+            feed = {k: np.random.default_rng(0).integers(0, 256, v.transpose(0, 2, 3, 1).shape, np.uint8) if v.ndim == 4 else v for k, v in feed.items()}
         rows.append(measure(name, path, feed, args, pace))
         print(f"  share {rows[-1]['share']:.3f}" + (f", cards {rows[-1]['times one']:.3f}" if args.cards > 1 else ""), flush=True)
     if args.record:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Quantization: quantize_fp16 and its kin change a program before it is compiled.
+#include <stdlib.h>
+
 #include "pymgx.h"
 
 static migraphx_program_t program_of(PyObject *program)
@@ -319,6 +321,46 @@ static PyObject *quantize_int4_weights(PyObject *unused, PyObject *args, PyObjec
         migraphx_quantize_int4_weights(changing(program), (size_t)block, symmetric));
 }
 
+// A sequence of numbers, to be freed; NULL for None, and with an exception set.
+static double *read_factors(PyObject *sequence, Py_ssize_t *count)
+{
+    *count = 0;
+    if (!sequence || sequence == Py_None)
+        return NULL;
+    PyObject *list = PySequence_List(sequence);
+    *count = list ? PyList_Size(list) : 0;
+    double *out = list ? malloc(((size_t)*count + 1) * sizeof *out) : NULL;
+    if (list && !out)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; out && i < *count; i++)
+        out[i] = PyFloat_AsDouble(PyList_GetItem(list, i));
+    Py_XDECREF(list);
+    return out;
+}
+
+static PyObject *take_bytes(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"prog", "name", "scale", "offset", "channels_last", NULL};
+    PyObject *program, *scales = NULL, *offsets = NULL, *done = NULL;
+    Py_ssize_t count = 0, others = 0;
+    const char *name;
+    int channels_last = 0;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!s|OOp:take_bytes", names, py.program,
+                                     &program, &name, &scales, &offsets, &channels_last))
+        return NULL;
+    double *scale = read_factors(scales, &count);
+    double *offset = PyErr_Occurred() ? NULL : read_factors(offsets, &others);
+    if (!PyErr_Occurred() && scale && offset && count != others)
+        PyErr_SetString(PyExc_ValueError, "take_bytes: scale and offset are not as long");
+    if (!PyErr_Occurred())
+        done = none_or_error(migraphx_take_bytes(changing(program), name, scale, offset,
+                                                 (size_t)(scale ? count : others), channels_last));
+    free(scale);
+    free(offset);
+    return done;
+}
+
 static PyObject *quantization(PyObject *unused, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"prog", NULL};
@@ -364,6 +406,11 @@ PyMethodDef py_quantize_functions[] = {
     {"quantize_int4_weights", WITH_KEYWORDS(quantize_int4_weights),
      "quantize_int4_weights($module, /, prog, block=32, symmetric=False)\n--\n\n"
      "Makes weights 4-bit integers, with a scale for every block."},
+    {"take_bytes", WITH_KEYWORDS(take_bytes),
+     "take_bytes($module, /, prog, name, scale=None, offset=None, channels_last=False)\n--\n\n"
+     "An input of floats comes as bytes, and the program makes scale * x + offset of them (numbers "
+     "for each"
+     " channel, or one); channels_last: as (n, ..., c), where the model has (n, c, ...)."},
     {"quantization", WITH_KEYWORDS(quantization),
      "quantization($module, /, prog)\n--\n\n"
      "The ranges that quantize left in the program, as text."},

@@ -602,6 +602,14 @@ migraphx_quantization_error(double *relative, double *top, const_migraphx_progra
 // summed (0: one per channel of the result) and, unless `symmetric`, a zero point.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_int4_weights(migraphx_program_t program,
                                                                  size_t block, bool symmetric);
+// An input of floats comes as bytes from now on, and the program makes floats of them: scale x +
+// offset, `size` of each, one for all or one for each channel (axis 1); NULL: 1 and 0. With
+// `channels_last` bytes come as {n, ..., c}, where the model has {n, c, ...}. Before quantize and
+// compile.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_take_bytes(migraphx_program_t program,
+                                                      const char *parameter, const double *scale,
+                                                      const double *offset, size_t size,
+                                                      bool channels_last);
 
 // --- generating text ---
 // A model that continues a text, token by token. Its caches stay between calls, so a second turn

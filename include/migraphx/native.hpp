@@ -19,6 +19,7 @@
 #include <migraphx/native/pass.hpp>
 #include <migraphx/native/program.hpp>
 
+#include <stdexcept>
 #include <unordered_set>
 
 namespace migraphx
@@ -346,6 +347,18 @@ inline std::string quantize(program &p, const target &t,
 inline void quantize_int4_weights(program &p, std::size_t block = 32, bool symmetric = false)
 {
     detail::call(migraphx_quantize_int4_weights(p.handle(), block, symmetric));
+    p.forget_source();
+}
+
+inline void take_bytes(program &p, const std::string &name, const std::vector<double> &scale = {},
+                       const std::vector<double> &offset = {}, bool channels_last = false)
+{
+    if (!scale.empty() && !offset.empty() && scale.size() != offset.size())
+        throw std::invalid_argument("take_bytes: scale and offset are not as long");
+    detail::call(migraphx_take_bytes(
+        p.handle(), name.c_str(), scale.empty() ? nullptr : scale.data(),
+        offset.empty() ? nullptr : offset.data(), scale.empty() ? offset.size() : scale.size(),
+        channels_last));
     p.forget_source();
 }
 

@@ -28,10 +28,10 @@ import threading
 import migraphx
 import numpy as np
 
-__all__ = ["Model", "Service", "Texts", "kept"]
+__all__ = ["Model", "Service", "Texts", "images", "kept"]
 
 _COMPILE = {"threads", "exhaustive_tune", "fast_math", "isa", "tf32", "gemm_provider", "device_id", "tuning_seconds", "plan_bytes"}
-_KNOWN = _COMPILE | {"target", "cards", "fp16", "bf16", "int4_weights", "specialise", "run_memory"}
+_KNOWN = _COMPILE | {"target", "cards", "fp16", "bf16", "int4_weights", "specialise", "run_memory", "bytes"}
 _AT_ONCE = 2  # runs on a card: the copies of one beside the kernels of the other
 
 
@@ -61,6 +61,8 @@ def _compiled(path, options):
     program = _read(path)
     if program.is_compiled():
         return program
+    for name, how in (options.get("bytes") or {}).items():
+        migraphx.take_bytes(program, name, **how)
     if options.get("fp16"):
         migraphx.quantize_fp16(program)
     if options.get("bf16"):
@@ -102,11 +104,17 @@ def kept(path, folder=None, **options):
     return out
 
 
+def images(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)):
+    """What makes (x / 255 - mean) / std in N, C, H, W of bytes in N, H, W, C, for `bytes`: the model does it, on a card the card."""
+    return {"scale": [1 / (255 * s) for s in std], "offset": [-m / s for m, s in zip(mean, std)], "channels_last": True}
+
+
 class Model:
     """A model that is compiled here, or was: a path to ONNX, .mxr, a TensorFlow graph or a SavedModel.
 
     Options: target, threads, cards (numbers: the model is on each of them), fp16, bf16, int4_weights, exhaustive_tune, and what else
-    compile has. `inputs` and `outputs` say by name the type and the lengths, None where they are open."""
+    compile has; bytes, inputs of floats that come as bytes and what migraphx.take_bytes is told of each, as
+    {"image": images()}. `inputs` and `outputs` say by name the type and the lengths, None where they are open."""
 
     def __init__(self, path, **options):
         _check(options)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Quantization: options, and the rewrites of uncompiled programs.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/quantize.h"
+#include "quant/take_bytes.h"
 
 struct migraphx_quantize_op_names {
     struct mgx_api_names names;
@@ -221,6 +223,31 @@ migraphx_status mgx_api_products_only(const struct mgx_api_names *names, const c
         if (strcmp(names->items[i], "dot") != 0 && strcmp(names->items[i], "convolution") != 0)
             return mgx_api_bad("%s: only support DOT and CONVOLUTION operation", who);
     return migraphx_status_success;
+}
+
+migraphx_status migraphx_take_bytes(migraphx_program_t program, const char *parameter,
+                                    const double *scale, const double *offset, size_t size,
+                                    bool channels_last)
+{
+    API_NEED(program);
+    API_NEED(parameter);
+    if (program->p->executable)
+        return mgx_api_bad("the program is compiled already: say it first, then compile it");
+    if (size > INT32_MAX || (!size && (scale || offset)))
+        return mgx_api_bad("%s: %zu factors", __func__, size);
+    for (size_t i = 0; i < size; i++)
+        if ((scale && !isfinite(scale[i])) || (offset && !isfinite(offset[i])))
+            return mgx_api_bad("%s: factor %zu is not finite", __func__, i);
+    API_DIAG(diag);
+    const struct mgx_bytes_input input = {.name = parameter,
+                                          .scale = scale,
+                                          .offset = offset,
+                                          .count = (int64_t)size,
+                                          .channels_last = channels_last};
+    enum mgx_status status = mgx_api_prove(program->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_take_bytes(program->p, &input, &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_quantize_int4_weights(migraphx_program_t program, size_t block,

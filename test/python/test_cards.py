@@ -119,6 +119,13 @@ def test_a_model_is_on_each_card(path):
 
 
 @in_child
+def test_bytes_become_floats_on_the_card(path):
+    model = serving.Model(path, cards=[1], bytes={"x": {"scale": [0.25], "offset": [-1]}})
+    x = np.random.default_rng(3).integers(0, 256, (4, 8), np.uint8)
+    np.testing.assert_allclose(model.run({"x": x})["y"], (x * np.float32(0.25) - 1) @ models.WEIGHT, rtol=1e-4, atol=1e-4)
+
+
+@in_child
 def test_a_service_has_several_runs_under_way(path):
     service = serving.Service({"product": path}, cards=[0, 1], most=4)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
 
 onnx = pytest.importorskip("onnx")
@@ -120,6 +121,60 @@ def test_images_are_normalised():
 
 def run(coroutine):
     return asyncio.run(coroutine)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """A convolution over images of any size, and what it gives."""
+    weight = np.random.default_rng(1).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    node, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [node("Conv", ["x", "w"], ["c"]), node("GlobalAveragePool", ["c"], ["y"])], "pictures",
+        [value("x", onnx.TensorProto.FLOAT, ["N", 3, "H", "W"])], [value("y", onnx.TensorProto.FLOAT, ["N", 8, 1, 1])],
+        [onnx.numpy_helper.from_array(weight, "w")])
+    path = tmp_path_factory.mktemp("pictures") / "model.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), path)
+
+    def want(x):
+        x = x.astype(np.float64)
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+        return np.einsum("nchwij,kcij->nkhw", windows, weight).mean((2, 3), keepdims=True)
+    return str(path), want
+
+
+@pytest.mark.parametrize("options", [{}, {"fp16": True}])
+def test_bytes_are_normalised_by_the_model(pictures, options):
+    path, want = pictures
+    model = serving.Model(path, bytes={"x": serving.images()}, **options)
+    assert model.inputs == {"x": (np.dtype("uint8"), (None, None, None, 3))}
+    x = np.random.default_rng(2).integers(0, 256, (4, 9, 7, 3), np.uint8)
+    floats = mray.images()(x)
+    np.testing.assert_allclose(model.run({"x": x})["y"], want(floats), atol=2e-2 if "fp16" in options else 1e-5)
+
+
+def test_bytes_as_the_model_has_them(pictures):
+    path, want = pictures
+    x = np.random.default_rng(2).integers(0, 256, (1, 3, 9, 7), np.uint8)
+    for how, floats in (({}, x), ({"scale": [0.5]}, x * 0.5), ({"offset": [1, 2, 3]}, x + np.array([1, 2, 3.0])[:, None, None])):
+        program = migraphx.parse_onnx(path, map_input_dims={"x": [1, 3, 9, 7]})
+        migraphx.take_bytes(program, "x", **how)
+        program.compile(migraphx.get_target("ref"))
+        np.testing.assert_allclose(np.array(program.run({"x": x})[0]), want(floats), rtol=1e-4)
+
+
+def test_what_cannot_come_as_bytes(pictures):
+    path = pictures[0]
+    program = migraphx.parse_onnx(path, map_input_dims={"x": [1, 3, 9, 7]})
+    for name, how, said in (("z", {}, 'no input "z"'), ("x", {"scale": [1, 2]}, "2 factors"), ("x", {"scale": [float("nan")]}, "not finite"),
+                            ("x", {"scale": [1, 2, 3], "offset": [1]}, "not as long")):
+        with pytest.raises((RuntimeError, ValueError), match=said):
+            migraphx.take_bytes(program, name, **how)
+    migraphx.take_bytes(program, "x")
+    with pytest.raises(RuntimeError, match="not one of floats"):
+        migraphx.take_bytes(program, "x")
+    program.compile(migraphx.get_target("ref"))
+    with pytest.raises(RuntimeError, match="compiled already"):
+        migraphx.take_bytes(program, "x")
 
 
 def test_requests_that_wait_are_the_next_batch(at):

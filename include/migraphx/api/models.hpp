@@ -315,6 +315,18 @@ inline void quantize_int4_weights(const program &prog, std::size_t block = 32,
     call(&migraphx_quantize_int4_weights, prog.get_handle_ptr(), block, symmetric);
 }
 
+inline void take_bytes(const program &prog, const std::string &name,
+                       const std::vector<double> &scale = {}, const std::vector<double> &offset = {},
+                       bool channels_last = false)
+{
+    if (!scale.empty() && !offset.empty() && scale.size() != offset.size())
+        throw std::invalid_argument("take_bytes: scale and offset are not as long");
+    const std::size_t size = scale.empty() ? offset.size() : scale.size();
+    call(&migraphx_take_bytes, prog.get_handle_ptr(), name.c_str(),
+         scale.empty() ? nullptr : scale.data(), offset.empty() ? nullptr : offset.data(), size,
+         channels_last);
+}
+
 } // namespace api
 } // namespace migraphx
 
