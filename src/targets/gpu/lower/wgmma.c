@@ -108,22 +108,53 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
                           count, diag);
 }
 
+static struct gpu_wgmma_size size_of(const struct mgx_plan_offer *c,
+                                     const struct gpu_wgmma_product *g)
+{
+    enum { TABLE = 256 }; // of what an end looks up
+    const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
+    return (struct gpu_wgmma_size){.rows = g->rows,
+                                   .columns = g->p.columns,
+                                   .unit = g->unit,
+                                   .blocks = g->blocks,
+                                   .units = g->units,
+                                   .multiprocessors = card->units,
+                                   .shared_bytes = card->shared_bytes - TABLE,
+                                   .image = g->image,
+                                   .result_bytes = gpu_wgmma_result_bytes(c, g),
+                                   .pairs = gpu_wgmma_pairs(c, g)};
+}
+
+// Of an image that is packed first: a launch of its own, which reads and writes it.
+static double packing(const struct gpu_wgmma_product *g, double size)
+{
+    static const double launch = 1.1, bytes_a_microsecond = 3e6;
+    return g->fold.bytes ? launch + 2 * size * (double)g->fold.bytes / bytes_a_microsecond : 0;
+}
+
+// What bytes bring, by the model of the card: the same product of 16 bits beside it, whose block of
+// the depth has 64 values, and whose lines of 8 channels need no packing.
+static void put_times(struct mgx_str *out, const struct mgx_plan_offer *c,
+                      const struct gpu_wgmma_product *g)
+{
+    struct gpu_wgmma_size size = size_of(c, g);
+    const struct gpu_wgmma_fold *f = &g->fold;
+    if (!gpu_wgmma_is_bytes(g->units))
+        return;
+    const bool lies = f->down == 1 && f->across == 1 && c->in[g->p.operand[0]].lens[1] % 8 == 0;
+    const double bytes = gpu_wgmma_microseconds(&size) + packing(g, 1);
+    size.blocks *= g->units == GPU_WGMMA_BYTES ? 2 : 1;
+    size.units = GPU_WGMMA_NARROW;
+    size.result_bytes *= mgx_type_is_byte(c->out->type) ? 2 : 1;
+    mgx_str_printf(out, ", by the model %.1f us, %.1f in 16 bits", bytes,
+                   gpu_wgmma_microseconds(&size) + (lies ? 0 : packing(g, 2)));
+}
+
 bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                       struct gpu_wgmma_tile *t)
 {
-    enum { TABLE = 256 }; // of what an end looks up
     assert(g->rows > 0 && g->p.columns > 0 && g->blocks > 0);
-    const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
-    const struct gpu_wgmma_size size = {.rows = g->rows,
-                                        .columns = g->p.columns,
-                                        .unit = g->unit,
-                                        .blocks = g->blocks,
-                                        .units = g->units,
-                                        .multiprocessors = card->units,
-                                        .shared_bytes = card->shared_bytes - TABLE,
-                                        .image = g->image,
-                                        .result_bytes = gpu_wgmma_result_bytes(c, g),
-                                        .pairs = gpu_wgmma_pairs(c, g)};
+    const struct gpu_wgmma_size size = size_of(c, g);
     struct gpu_wgmma_tile tiles[GPU_WGMMA_TILES];
     const int count = gpu_wgmma_rank(&size, tiles, GPU_WGMMA_TILES);
     int choice = 0;
@@ -194,6 +225,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
                    g.p.tail ? ", element-wise tail" : "");
     if (g.p.batches > 1 && !gpu_product_is_dot(&g.p))
         mgx_str_printf(&detail, ", %d of %d groups in a tile", g.groups_of_unit, (int)g.p.batches);
+    put_times(&detail, c, &g);
     c->detail = mgx_arena_strdup(c->arena, mgx_str_text(&detail));
     mgx_str_fini(&detail);
     return take(c, &g, &t, &text);

@@ -147,6 +147,8 @@ enum { GPU_WGMMA_TILES = 24 };
 // The tiles whose time, by a model of the card, is the shortest, the best one first; at most `most`
 // and GPU_WGMMA_TILES. How many; never 0 for 64 rows and 32 columns fit every card.
 int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *tiles, int most);
+// What the model says of the best of them.
+double gpu_wgmma_microseconds(const struct gpu_wgmma_size *size);
 // Bytes of shared memory it takes, and those through which results pass.
 size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t);
 size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t);

@@ -306,6 +306,12 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
     return count;
 }
 
+double gpu_wgmma_microseconds(const struct gpu_wgmma_size *size)
+{
+    struct gpu_wgmma_tile best;
+    return gpu_wgmma_rank(size, &best, 1) ? time_of(&best, size) : 0;
+}
+
 void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out)
 {
     mgx_str_printf(out, "%dx%d g%d d%d s%d n%d p%d%s", t->rows, t->columns, t->groups, t->deep,
