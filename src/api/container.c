@@ -299,8 +299,8 @@ static void program_parameters_fini(struct migraphx_program_parameters *list)
 
 enum { FEW = 16 }; // names that are faster compared than hashed, and need no memory
 
-static struct mgx_named_tensor *find(const struct migraphx_program_parameters *list,
-                                     const char *name)
+static struct mgx_named_tensor *find_param(const struct migraphx_program_parameters *list,
+                                           const char *name)
 {
     if (list->count > FEW) {
         const size_t place = (size_t)(uintptr_t)mgx_map_find(&list->by_name, name);
@@ -325,7 +325,7 @@ static bool hash_names(struct migraphx_program_parameters *list)
 static enum mgx_status place(struct migraphx_program_parameters *list, const char *name,
                              struct mgx_named_tensor **out, struct mgx_diag *diag)
 {
-    *out = find(list, name);
+    *out = find_param(list, name);
     if (*out)
         return MGX_OK;
     if (!mgx_array_reserve(&list->array, 1, sizeof *list->v, NULL))

@@ -13,14 +13,14 @@
 #include "targets/stages.h"
 #include "tf/tf.h"
 
-static const struct mgx_op *find(const struct mgx_op_set *set, const char *name, size_t size)
+static const struct mgx_op *find_op(const struct mgx_op_set *set, const char *name, size_t size)
 {
     (void)set;
     const struct mgx_op *custom = mgx_api_custom_find(name, size);
     return custom ? custom : mgx_onnx_ops.find(&mgx_onnx_ops, name, size);
 }
 
-const struct mgx_op_set mgx_api_ops = {.find = find};
+const struct mgx_op_set mgx_api_ops = {.find = find_op};
 
 // Defines the pair <size_function> and <name_function> over a table of `count` rows.
 enum { API_TARGETS = 16 };

@@ -91,7 +91,7 @@ static bool next_is(const struct parser *p, char c)
     return p->at < p->size && p->pattern[p->at] == c;
 }
 
-static bool take(struct parser *p, char c)
+static bool take_char(struct parser *p, char c)
 {
     const bool yes = next_is(p, c);
     p->at += yes;
@@ -200,17 +200,17 @@ static enum mgx_status set_member(struct parser *p, struct interval *set, int *c
 // After '['.
 static enum mgx_status parse_set(struct parser *p)
 {
-    const bool negated = take(p, '^');
+    const bool negated = take_char(p, '^');
     // At most 4 intervals per byte of the set.
     struct interval *set = MGX_NEW_ARRAY(p->arena, struct interval, 4 * (p->size - p->at) + 4);
     int count = 0;
     if (!set)
         return mgx_fail_memory(p->diag);
-    if (take(p, ']'))
+    if (take_char(p, ']'))
         set[count++] = (struct interval){']', ']'};
     while (p->at < p->size && !next_is(p, ']'))
         TRY(set_member(p, set, &count));
-    if (!take(p, ']'))
+    if (!take_char(p, ']'))
         return bad(p, "a bracket is not closed");
     return emit_set(p, set, count, negated);
 }
@@ -221,21 +221,21 @@ static enum mgx_status parse_alternatives(struct parser *p);
 
 static enum mgx_status parse_atom(struct parser *p)
 {
-    if (take(p, '(')) {
+    if (take_char(p, '(')) {
         if (p->at + 1 < p->size && next_is(p, '?') && p->pattern[p->at + 1] == ':')
             p->at += 2;
         TRY(parse_alternatives(p));
-        return take(p, ')') ? MGX_OK : bad(p, "a parenthesis is not closed");
+        return take_char(p, ')') ? MGX_OK : bad(p, "a parenthesis is not closed");
     }
-    if (take(p, '['))
+    if (take_char(p, '['))
         return parse_set(p);
-    if (take(p, '\\'))
+    if (take_char(p, '\\'))
         return parse_escape(p);
-    if (take(p, '.'))
+    if (take_char(p, '.'))
         return emit_set(p, any, 2, false);
-    if (take(p, '^'))
+    if (take_char(p, '^'))
         return emit_assertion(p, '^');
-    if (take(p, '$'))
+    if (take_char(p, '$'))
         return emit_assertion(p, '$');
     if (next_is(p, '*') || next_is(p, '+') || next_is(p, '?'))
         return bad(p, "nothing to repeat");
@@ -258,11 +258,11 @@ static bool parse_count(struct parser *p, int *out)
 static bool parse_bounds(struct parser *p, int *low, int *high)
 {
     const size_t start = p->at;
-    if (take(p, '{') && parse_count(p, low)) {
+    if (take_char(p, '{') && parse_count(p, low)) {
         *high = *low;
-        if (take(p, ',') && !parse_count(p, high))
+        if (take_char(p, ',') && !parse_count(p, high))
             *high = -1;
-        if (take(p, '}'))
+        if (take_char(p, '}'))
             return true;
     }
     p->at = start;
@@ -333,18 +333,18 @@ static enum mgx_status parse_repeated(struct parser *p)
     int low, high;
     TRY(parse_atom(p));
     for (;;) {
-        if (take(p, '*')) {
+        if (take_char(p, '*')) {
             TRY(star(p, from));
-        } else if (take(p, '+')) {
+        } else if (take_char(p, '+')) {
             TRY(bounded(p, from, 1, -1));
-        } else if (take(p, '?')) {
+        } else if (take_char(p, '?')) {
             TRY(optional(p, from));
         } else if (next_is(p, '{') && parse_bounds(p, &low, &high)) {
             TRY(bounded(p, from, low, high));
         } else {
             return MGX_OK;
         }
-        take(p, '?'); // lazy: the same language
+        take_char(p, '?'); // lazy: the same language
     }
 }
 
@@ -357,7 +357,7 @@ static enum mgx_status parse_alternatives(struct parser *p)
     for (;;) {
         while (p->at < p->size && !next_is(p, '|') && !next_is(p, ')'))
             TRY(parse_repeated(p));
-        if (!take(p, '|'))
+        if (!take_char(p, '|'))
             break;
         TRY(optional(p, from)); // its second way leads to the next alternative
         TRY(emit(p, (struct state){.code = JUMP, .x = last_jump}));

@@ -215,7 +215,8 @@ enum mgx_status mgx_container_open(struct mgx_container *c, struct mgx_arena *ar
     return c->table ? MGX_OK : mgx_fail_memory(diag);
 }
 
-static const struct mgx_container_section *find(const struct mgx_container *c, const char *name)
+static const struct mgx_container_section *find_section(const struct mgx_container *c,
+                                                        const char *name)
 {
     assert(strlen(name) < MGX_CONTAINER_NAME);
     for (int i = 0; i < c->count; i++)
@@ -226,13 +227,13 @@ static const struct mgx_container_section *find(const struct mgx_container *c, c
 
 bool mgx_container_has(const struct mgx_container *c, const char *name)
 {
-    return find(c, name) != NULL;
+    return find_section(c, name) != NULL;
 }
 
 enum mgx_status mgx_container_find(const struct mgx_container *c, const char *name,
                                    const uint8_t **data, size_t *size, struct mgx_diag *diag)
 {
-    const struct mgx_container_section *s = find(c, name);
+    const struct mgx_container_section *s = find_section(c, name);
     *data = NULL;
     *size = 0;
     if (!s)
@@ -249,7 +250,7 @@ enum mgx_status mgx_container_find(const struct mgx_container *c, const char *na
 enum mgx_status mgx_container_take_data(const struct mgx_container *c, struct mgx_carry *out,
                                         struct mgx_diag *diag)
 {
-    const struct mgx_container_section *s = find(c, "data");
+    const struct mgx_container_section *s = find_section(c, "data");
     const uint8_t *sums;
     size_t size;
     TRY(mgx_container_find(c, "sums", &sums, &size, diag));

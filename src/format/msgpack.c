@@ -176,7 +176,7 @@ static enum mgx_status bad(const struct reader *r, const char *what)
                     (size_t)(r->at - r->begin));
 }
 
-static enum mgx_status take(struct reader *r, size_t size, const uint8_t **out)
+static enum mgx_status take_bytes(struct reader *r, size_t size, const uint8_t **out)
 {
     assert(r->begin <= r->at && r->at <= r->end);
     if ((size_t)(r->end - r->at) < size)
@@ -190,7 +190,7 @@ static enum mgx_status number(struct reader *r, int width, uint64_t *out)
 {
     assert(width == 1 || width == 2 || width == 4 || width == 8);
     const uint8_t *bytes;
-    TRY(take(r, (size_t)width, &bytes));
+    TRY(take_bytes(r, (size_t)width, &bytes));
     *out = 0;
     for (int i = 0; i < width; i++)
         *out = *out << 8 | bytes[i];
@@ -202,7 +202,7 @@ static enum mgx_status read_value(struct reader *r, int depth, struct mgx_value 
 static enum mgx_status read_text(struct reader *r, uint64_t size, const char **out)
 {
     const uint8_t *bytes;
-    TRY(take(r, size, &bytes));
+    TRY(take_bytes(r, size, &bytes));
     if (memchr(bytes, 0, size))
         return bad(r, "a text with a NUL in it");
     *out = mgx_arena_strndup(r->arena, (const char *)bytes, size);
@@ -213,7 +213,7 @@ static enum mgx_status read_key(struct reader *r, const char **out)
 {
     uint64_t size;
     const uint8_t *type;
-    TRY(take(r, 1, &type));
+    TRY(take_bytes(r, 1, &type));
     if (*type >> 5 == 5)
         size = *type & 0x1f;
     else if (*type >= 0xd9 && *type <= 0xdb)
@@ -288,7 +288,7 @@ static enum mgx_status read_bytes(struct reader *r, int width, struct mgx_value 
     uint64_t size;
     const uint8_t *bytes;
     TRY(number(r, width, &size));
-    TRY(take(r, size, &bytes));
+    TRY(take_bytes(r, size, &bytes));
     return made(r, mgx_value_bytes(r->arena, bytes, size), out);
 }
 
@@ -335,7 +335,7 @@ static enum mgx_status read_value(struct reader *r, int depth, struct mgx_value 
         return bad(r, "values nested too deeply");
     if (++r->values > MGX_TREE_MAX)
         return bad(r, "too many values");
-    TRY(take(r, 1, &type));
+    TRY(take_bytes(r, 1, &type));
     if (*type < 0x80)
         return made(r, mgx_value_int(r->arena, *type), out);
     if (*type < 0x90)

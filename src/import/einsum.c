@@ -35,7 +35,7 @@ struct equation {
     bool later;      // a merge needs lengths that are not known yet
 };
 
-static int find(const int *labels, int rank, int label)
+static int find_label(const int *labels, int rank, int label)
 {
     for (int i = 0; i < rank; i++)
         if (labels[i] == label)
@@ -45,7 +45,7 @@ static int find(const int *labels, int rank, int label)
 
 static bool has(const struct term *t, int label)
 {
-    return find(t->labels, t->rank, label) >= 0;
+    return find_label(t->labels, t->rank, label) >= 0;
 }
 
 // --- parsing ---
@@ -74,7 +74,7 @@ static enum mgx_status parse_term(struct mgx_node *n, const char **at, struct te
 // Replaces the mark by `count` labels, those nearest the right end of the longest ellipsis.
 static enum mgx_status expand_ellipsis(struct equation *e, struct term *t, int count)
 {
-    const int at = find(t->labels, t->rank, ELLIPSIS_MARK);
+    const int at = find_label(t->labels, t->rank, ELLIPSIS_MARK);
     if (at < 0)
         return MGX_OK;
     assert(count >= 0 && count <= e->ellipsis);
@@ -151,7 +151,7 @@ static enum mgx_status parse(struct equation *e, const char *text)
         bool found = false;
         for (int k = 0; k < e->count && !found; k++)
             found = has(&e->terms[k], e->out.labels[i]);
-        if (!found || find(e->out.labels, i, e->out.labels[i]) >= 0)
+        if (!found || find_label(e->out.labels, i, e->out.labels[i]) >= 0)
             return mgx_node_invalid(e->n, "label %d of the result is %s", i,
                                     found ? "repeated" : "in no operand");
     }
@@ -166,7 +166,7 @@ static void permute(struct equation *e, struct term *t, const int *order)
     int64_t perm[MGX_MAX_RANK];
     bool same = true;
     for (int i = 0; i < t->rank; i++) {
-        perm[i] = find(t->labels, t->rank, order[i]);
+        perm[i] = find_label(t->labels, t->rank, order[i]);
         assert(perm[i] >= 0); // the order names the term's own labels
         same &= perm[i] == i;
     }
@@ -207,7 +207,7 @@ static void diagonal(struct equation *e, struct term *t, int i, int k)
 static enum mgx_status take_diagonals(struct equation *e, struct term *t)
 {
     for (int k = 1; k < t->rank && !e->later; k++) {
-        const int i = find(t->labels, k, t->labels[k]);
+        const int i = find_label(t->labels, k, t->labels[k]);
         if (i < 0)
             continue;
         if (t->x && mgx_build_is_static(t->x) && t->x->shape.lens[i] != t->x->shape.lens[k])
@@ -234,7 +234,7 @@ static bool longer_elsewhere(const struct equation *e, const struct term *t, int
 {
     for (int i = 0; i < e->count; i++) {
         const struct term *other = &e->terms[i];
-        const int at = other == t || !other->x ? -1 : find(other->labels, other->rank, label);
+        const int at = other == t || !other->x ? -1 : find_label(other->labels, other->rank, label);
         if (at >= 0 &&
             (!mgx_build_fixed_dim(other->x, at) || mgx_shape_dim(&other->x->shape, at).min != 1))
             return true;

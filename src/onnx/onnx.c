@@ -7,7 +7,7 @@
 
 // --- the set of operators ---
 
-static const struct mgx_op *find(const struct mgx_op_set *set, const char *name, size_t size)
+static const struct mgx_op *find_op(const struct mgx_op_set *set, const char *name, size_t size)
 {
     (void)set;
     const struct mgx_slice text = {name, size};
@@ -15,7 +15,7 @@ static const struct mgx_op *find(const struct mgx_op_set *set, const char *name,
                                                       : mgx_ops.find(&mgx_ops, name, size);
 }
 
-const struct mgx_op_set mgx_onnx_ops = {.find = find};
+const struct mgx_op_set mgx_onnx_ops = {.find = find_op};
 
 // --- models ---
 

@@ -39,7 +39,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 }
 
 // sign is 1 for the largest and -1 for the smallest.
-static int64_t find(const double *v, int64_t n, double sign, bool last)
+static int64_t find_real(const double *v, int64_t n, double sign, bool last)
 {
     int64_t at = 0;
     for (int64_t i = 1; i < n; i++) {
@@ -88,8 +88,8 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     for (int64_t i = 0; i < lanes.count; i++)
         found[i] = as_int ? find_int(ints + i * lanes.length, lanes.length, largest,
                                      a->select_last_index, x->type)
-                          : find(reals + i * lanes.length, lanes.length, largest ? 1 : -1,
-                                 a->select_last_index);
+                          : find_real(reals + i * lanes.length, lanes.length, largest ? 1 : -1,
+                                      a->select_last_index);
     mgx_write_ints(c->out, found);
     return MGX_OK;
 }

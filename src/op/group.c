@@ -140,7 +140,7 @@ static enum mgx_status select_shape(struct mgx_shape_call *c, struct mgx_shape *
     return mgx_body_tuple(c, c->mod[0], out);
 }
 
-static enum mgx_status fits(struct mgx_compute_call *c, const struct mgx_module *m, bool *yes)
+static enum mgx_status body_fits(struct mgx_compute_call *c, const struct mgx_module *m, bool *yes)
 {
     struct mgx_ins **params = MGX_NEW_ARRAY(c->scratch, struct mgx_ins *, c->in_count);
     if (!params)
@@ -155,7 +155,7 @@ static enum mgx_status select_compute(struct mgx_compute_call *c)
 {
     for (int i = 0; i < c->mod_count; i++) {
         bool yes = false;
-        TRY(fits(c, c->mod[i], &yes));
+        TRY(body_fits(c, c->mod[i], &yes));
         if (yes)
             return run(c, i, false);
     }

@@ -60,8 +60,8 @@ static enum mgx_type unranked_type(const struct mgx_shape_call *c)
 }
 
 // Position of the largest input of a region in its plane.
-static int64_t find(const struct mgx_region *r, const union mgx_word *x, bool ints,
-                    enum mgx_type type)
+static int64_t find_most(const struct mgx_region *r, const union mgx_word *x, bool ints,
+                         enum mgx_type type)
 {
     int64_t at[MGX_MAX_RANK] = {0}, offset = r->start, best = r->start;
     const int64_t n = r->count[r->rank - 1], step = r->step[r->rank - 1];
@@ -117,7 +117,7 @@ static enum mgx_status fill(struct mgx_compute_call *c, struct mgx_tensor *value
         const int64_t base = i / walk.places * walk.plane;
         struct mgx_region r;
         mgx_region_at(&r, walk.axis, walk.rank, at);
-        const int64_t best = r.seen ? find(&r, x + base, ints, type) : -1;
+        const int64_t best = r.seen ? find_most(&r, x + base, ints, type) : -1;
         y[i] = r.seen ? x[base + best] : lowest(type, ints);
         where[i].i = !r.seen ? -1 : base + (a->storage_order ? reverse_order(&walk, best) : best);
     }

@@ -27,7 +27,7 @@ static int compare(const char *name, size_t size, const char *with)
     return order ? order : (size > length) - (size < length);
 }
 
-static const struct mgx_op *find(const char *name, size_t size)
+static const struct mgx_op *find_op(const char *name, size_t size)
 {
     size_t low = 0, high = COUNT;
     while (low < high) {
@@ -48,7 +48,7 @@ static const struct mgx_op *find(const char *name, size_t size)
 
 const struct mgx_op *mgx_op_find(const char *name)
 {
-    return find(name, strlen(name));
+    return find_op(name, strlen(name));
 }
 
 const struct mgx_op *const *mgx_op_all(int *count)
@@ -60,7 +60,7 @@ const struct mgx_op *const *mgx_op_all(int *count)
 static const struct mgx_op *find_in_set(const struct mgx_op_set *set, const char *name, size_t size)
 {
     (void)set;
-    return find(name, size);
+    return find_op(name, size);
 }
 
 const struct mgx_op_set mgx_ops = {.find = find_in_set};

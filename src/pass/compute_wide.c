@@ -220,7 +220,7 @@ static bool same_sizes(const struct mgx_shape *a, const struct mgx_shape *b)
 }
 
 // Does the operator work on float, and is its result the same but for its type?
-static bool fits(const struct wide *w, const struct mgx_ins *ins)
+static bool may_be_wide(const struct wide *w, const struct mgx_ins *ins)
 {
     struct mgx_arena *scratch = w->call->scratch;
     const int n = ins->in_count;
@@ -336,7 +336,7 @@ static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, enum
             status = read_convert(&w, ins);
         else if (stays_product(&w, ins))
             status = w.when == EARLY ? MGX_OK : put(&w, ins, product_of(ins), false);
-        else if (concerns(&w, ins) && fits(&w, ins))
+        else if (concerns(&w, ins) && may_be_wide(&w, ins))
             status = rewrite(&w, ins);
         if (status == MGX_OK)
             status = mgx_program_status(c->program, c->diag);

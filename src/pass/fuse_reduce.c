@@ -88,7 +88,7 @@ static bool fits_lens(struct group *g, const struct mgx_ins *full, const struct 
 }
 
 // `lens_of` is who gives the lengths while the group has no reduction: the root.
-static bool fits(struct group *g, const struct mgx_ins *ins)
+static bool group_fits(struct group *g, const struct mgx_ins *ins)
 {
     if (is_reduction(ins))
         return fits_lens(g, ins->in[0], ins);
@@ -188,7 +188,7 @@ static bool try_join(struct group *g, struct mgx_ins *in)
     const bool known = g->known;
     if (g->count == MAX_BODY || in->owner != g->ins[0]->owner ||
         mgx_body_has(g->ins, g->count, in) || is_constant_everywhere(in) ||
-        !read_inside_only(g, in) || (g->bytes && is_byte_of_product(in)) || !fits(g, in))
+        !read_inside_only(g, in) || (g->bytes && is_byte_of_product(in)) || !group_fits(g, in))
         return false;
     g->ins[g->count++] = in;
     if (replace_input(g, in))

@@ -46,7 +46,7 @@ struct certain {
 };
 
 // Does the body's parameter list fit what it is given, whatever that turns out to be?
-static bool fits(const struct certain *s)
+static bool certain_fits(const struct certain *s)
 {
     for (int i = 0; i < s->count; i++) {
         const struct mgx_shape *want = &s->params[i]->shape, *have = &s->given[i]->shape;
@@ -69,7 +69,7 @@ static struct certain certain_body(struct mgx_arena *scratch, const struct mgx_i
         return s;
     for (int i = 0; i < count; i++)
         s.given[i] = ins->in[first + (position ? position[i] : i)];
-    s.body = fits(&s) ? body : NULL;
+    s.body = certain_fits(&s) ? body : NULL;
     return s;
 }
 

@@ -63,7 +63,8 @@ static bool is_supported(const struct mgx_pass_call *c, struct mgx_ins *dot)
 }
 
 // The dequantization that a product reads as its second factor, and whether it is transposed.
-static struct mgx_ins *find(struct mgx_module *m, const struct mgx_ins *dot, bool *transposed)
+static struct mgx_ins *find_packed(struct mgx_module *m, const struct mgx_ins *dot,
+                                   bool *transposed)
 {
     enum { LARGE = 16 << 10 }; // elements
     struct mgx_ins *d = dot->in[1];
@@ -271,7 +272,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
         bool transposed;
         next = ins->next;
         const bool may = ins->op == &mgx_op_dot && reads_numbers(ins) && is_supported(c, ins);
-        struct mgx_ins *d = may ? find(m, ins, &transposed) : NULL;
+        struct mgx_ins *d = may ? find_packed(m, ins, &transposed) : NULL;
         if (d)
             TRY(rewrite(c, d, transposed));
     }

@@ -152,7 +152,7 @@ static void split(struct follow *f, const struct mgx_ins *ins)
 
 // --- who reads them ---
 
-static struct mgx_ins *take(struct mgx_ins *before, const struct member *m)
+static struct mgx_ins *take_member(struct mgx_ins *before, const struct member *m)
 {
     const struct mgx_shape *x = &m->x->shape;
     int64_t lens[MGX_MAX_RANK];
@@ -170,7 +170,7 @@ static struct mgx_ins *at(struct follow *f, struct mgx_ins *ins)
 {
     const struct list *list = list_of(f, ins->in[0]);
     const int i = list ? place(f, ins, 1, list->count, -1) : -1;
-    return i >= 0 ? take(ins, &list->v[i]) : NULL;
+    return i >= 0 ? take_member(ins, &list->v[i]) : NULL;
 }
 
 static struct mgx_ins *length(struct follow *f, struct mgx_ins *ins)
@@ -196,7 +196,7 @@ static struct mgx_ins *join(struct follow *f, struct mgx_ins *ins)
     const bool stacks = mgx_ins_int(ins, "new_axis") != 0;
     const int count = list ? list->count : 0;
     struct mgx_ins **in = MGX_NEW_ARRAY(f->call->scratch, struct mgx_ins *, count);
-    if (!count || !in || !(in[0] = take(ins, &list->v[0])))
+    if (!count || !in || !(in[0] = take_member(ins, &list->v[0])))
         return NULL;
     const struct mgx_shape first = in[0]->shape;
     const int rank = first.rank + stacks;
@@ -204,7 +204,7 @@ static struct mgx_ins *join(struct follow *f, struct mgx_ins *ins)
     if (axis < 0 || axis >= rank || rank > MGX_MAX_RANK)
         return NULL;
     for (int i = 0; i < count; i++) {
-        in[i] = i ? take(ins, &list->v[i]) : in[0];
+        in[i] = i ? take_member(ins, &list->v[i]) : in[0];
         if (!in[i] || !goes_with(&in[i]->shape, &first, (int)axis, stacks))
             return NULL;
     }

@@ -99,7 +99,7 @@ static bool begin(struct part *p, struct mgx_ins *slice)
 
 // --- the region ---
 
-static int find(const struct part *p, const struct mgx_ins *ins)
+static int find_in_part(const struct part *p, const struct mgx_ins *ins)
 {
     for (int i = 0; i < p->count; i++)
         if (p->ins[i] == ins)
@@ -110,7 +110,7 @@ static int find(const struct part *p, const struct mgx_ins *ins)
 static bool is_read_inside(const struct part *p, const struct mgx_ins *ins)
 {
     for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (find(p, use->user) < 0 && !takes_part(p, use->user))
+        if (find_in_part(p, use->user) < 0 && !takes_part(p, use->user))
             return false;
     return true;
 }
@@ -173,7 +173,7 @@ static bool hides_product(const struct mgx_ins *x, int depth)
 // An input that several read is tried again after each of them.
 static void reach(struct part *p, struct mgx_ins *x)
 {
-    if (find(p, x) < 0 && is_read_inside(p, x) && !add(p, x))
+    if (find_in_part(p, x) < 0 && is_read_inside(p, x) && !add(p, x))
         p->products += hides_product(x, BEHIND);
 }
 
@@ -207,7 +207,7 @@ static struct mgx_ins *cut_batches(struct mgx_ins *at, struct mgx_ins *x,
 }
 
 // What the region reads: regrouped and cut as the whole is.
-static struct mgx_ins *take(const struct part *p, struct mgx_ins *at, struct mgx_ins *x)
+static struct mgx_ins *take_part(const struct part *p, struct mgx_ins *at, struct mgx_ins *x)
 {
     if (p->regroup) {
         struct mgx_shape rows = p->slice->in[0]->shape;
@@ -219,8 +219,8 @@ static struct mgx_ins *take(const struct part *p, struct mgx_ins *at, struct mgx
 
 static struct mgx_ins *part_of(const struct part *p, struct mgx_ins *at, struct mgx_ins *x)
 {
-    const int i = find(p, x);
-    return i >= 0 ? p->by[i] : take(p, at, x);
+    const int i = find_in_part(p, x);
+    return i >= 0 ? p->by[i] : take_part(p, at, x);
 }
 
 static struct mgx_ins *emit_product(const struct part *p, struct mgx_ins *at,

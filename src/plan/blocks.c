@@ -225,7 +225,7 @@ static struct block *add_slab(struct mgx_plan_blocks *b, size_t need)
 }
 
 // NULL when out of memory.
-static struct block *take(struct mgx_plan_blocks *b, size_t capacity)
+static struct block *take_block(struct mgx_plan_blocks *b, size_t capacity)
 {
     size_t need;
     if (!mgx_add_size(capacity, header + BEHIND + LINE, &need) || !mgx_budget_take(capacity))
@@ -250,7 +250,7 @@ static struct block *take(struct mgx_plan_blocks *b, size_t capacity)
 static enum mgx_status make(struct mgx_plan_blocks *b, const struct mgx_shape *shape,
                             size_t capacity, struct mgx_tensor *out, struct mgx_diag *diag)
 {
-    struct block *block = take(b, capacity);
+    struct block *block = take_block(b, capacity);
     if (!block)
         return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes",
                         mgx_shape_bytes(shape));

@@ -203,8 +203,8 @@ static void unpack_inputs(struct mgx_plan_choice *k, struct mgx_shape *in)
     }
 }
 
-static void take(struct mgx_plan_choice *k, const struct mgx_plan_offer *c,
-                 const struct mgx_plan_kernel *kernel)
+static void take_offer(struct mgx_plan_choice *k, const struct mgx_plan_offer *c,
+                       const struct mgx_plan_kernel *kernel)
 {
     k->kernel = kernel;
     k->state = c->state;
@@ -297,7 +297,7 @@ static void ask(struct mgx_plan_choice *k, const struct mgx_compute_call *call,
             constant[n] = k->in[n].constant ? call->in[n] : NULL;
         const enum mgx_plan_answer answer = ask_one(k, &c, kernels[i], in);
         if (answer == MGX_PLAN_TAKEN) {
-            take(k, &c, kernels[i]);
+            take_offer(k, &c, kernels[i]);
             align_inputs(k, &c);
             fill_inputs(k, &c, call);
         }
@@ -517,8 +517,8 @@ static struct mgx_plan_choice *list(struct mgx_plan_late *late, struct mgx_plan_
     return k;
 }
 
-static struct mgx_plan_choice *find(struct mgx_plan_late *late, const struct key *key,
-                                    const struct mgx_compute_call *c, struct mgx_diag *diag)
+static struct mgx_plan_choice *find_choice(struct mgx_plan_late *late, const struct key *key,
+                                           const struct mgx_compute_call *c, struct mgx_diag *diag)
 {
     struct mgx_plan_choice *k = look_up(late, key, c);
     if (k || !(k = create(late, c, key, diag)))
@@ -538,7 +538,7 @@ enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
         return mgx_fail_memory(diag);
     pthread_mutex_lock(&late->lock);
     mgx_cancel_pause(); // what is made here serves later runs too, and is made under a lock
-    *out = find(late, &key, c, diag);
+    *out = find_choice(late, &key, c, diag);
     mgx_cancel_resume();
     pthread_mutex_unlock(&late->lock);
     return *out ? MGX_OK : diag->status;

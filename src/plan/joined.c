@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "op/op.h"
 
-static struct mgx_plan_join *find(const struct mgx_plan_store *store, const void *data)
+static struct mgx_plan_join *find_join(const struct mgx_plan_store *store, const void *data)
 {
     const struct mgx_plan_store *plan = store->parent ? store->parent : store;
     for (struct mgx_plan_join *j = plan->joins; j; j = j->next)
@@ -22,13 +22,13 @@ static struct mgx_plan_join *find(const struct mgx_plan_store *store, const void
 
 const struct mgx_ins *mgx_plan_join_of(const struct mgx_plan_store *store, const void *data)
 {
-    const struct mgx_plan_join *j = find(store, data);
+    const struct mgx_plan_join *j = find_join(store, data);
     return j && j->data == data ? j->ins : NULL;
 }
 
 struct mgx_storage *mgx_plan_join_keeper(const struct mgx_plan_store *store, const void *data)
 {
-    struct mgx_plan_join *j = find(store, data);
+    struct mgx_plan_join *j = find_join(store, data);
     return j ? &j->storage : NULL;
 }
 
@@ -175,7 +175,7 @@ void mgx_plan_join_write(const struct mgx_plan_machine *machine, const struct mg
 
 void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool keep)
 {
-    struct mgx_plan_join *j = find(store, data);
+    struct mgx_plan_join *j = find_join(store, data);
     if (!j)
         return;
     j->kept |= keep;
@@ -188,7 +188,7 @@ void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool kee
 
 void mgx_plan_join_drop(struct mgx_plan_store *store, const void *data)
 {
-    struct mgx_plan_join *j = find(store, data);
+    struct mgx_plan_join *j = find_join(store, data);
     if (!j || j->kept || !j->full)
         return;
     mgx_memory_forget(j->data, j->bytes + MGX_PLAN_BEHIND);

@@ -101,8 +101,8 @@ static struct mgx_plan_recordings *recordings_of(struct mgx_context *x, int stre
     return x->recordings ? &x->recordings[stretch] : NULL;
 }
 
-static bool fits(const struct mgx_context *x, const struct mgx_plan_stretch *s,
-                 const struct recording *r)
+static bool recording_fits(const struct mgx_context *x, const struct mgx_plan_stretch *s,
+                           const struct recording *r)
 {
     for (int i = 0; i < s->caller_count; i++)
         if (r->address[i] != mgx_context_address(x, s->caller[i]))
@@ -135,11 +135,11 @@ static bool note(struct mgx_context *x, const struct mgx_plan_stretch *s,
     return true;
 }
 
-static struct recording *find(struct mgx_context *x, const struct mgx_plan_stretch *s,
-                              struct mgx_plan_recordings *all)
+static struct recording *find_recording(struct mgx_context *x, const struct mgx_plan_stretch *s,
+                                        struct mgx_plan_recordings *all)
 {
     for (int i = 0; i < all->count; i++)
-        if (fits(x, s, &all->kept[i]))
+        if (recording_fits(x, s, &all->kept[i]))
             return &all->kept[i];
     return NULL;
 }
@@ -153,7 +153,7 @@ enum mgx_status mgx_plan_play(struct mgx_context *x, int stretch, enum mgx_plan_
     *what = MGX_PLAN_STEP_BY_STEP;
     if (!all || all->hopeless)
         return MGX_OK;
-    struct recording *r = find(x, s, all);
+    struct recording *r = find_recording(x, s, all);
     if (r && r->graph) {
         *what = MGX_PLAN_PLAYED;
         x->busy = true;
@@ -173,7 +173,7 @@ bool mgx_plan_recorded(struct mgx_context *x, int stretch, bool failed)
 {
     const struct mgx_plan_recorder *recorder = x->plan->machine->recorder;
     struct mgx_plan_recordings *all = recordings_of(x, stretch);
-    struct recording *r = find(x, &x->plan->stretches[stretch], all);
+    struct recording *r = find_recording(x, &x->plan->stretches[stretch], all);
     struct mgx_diag quiet = {.status = MGX_OK};
     void *graph = NULL;
     assert(r && !r->graph);

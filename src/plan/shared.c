@@ -334,7 +334,8 @@ static bool spell(struct mgx_plan_store *store, const struct mgx_plan_key *key, 
     return !out->failed;
 }
 
-static struct constant *find(struct mgx_plan_shared *s, const struct mgx_str *key, uint64_t hash)
+static struct constant *find_constant(struct mgx_plan_shared *s, const struct mgx_str *key,
+                                      uint64_t hash)
 {
     struct constant *c = s->constants[hash % BUCKETS];
     while (c && !(c->hash == hash && c->key_size == key->size &&
@@ -354,7 +355,7 @@ void *mgx_plan_shared_find(struct mgx_plan_store *store, const struct mgx_plan_k
     if (spell(store, key, &text) &&
         mgx_array_reserve(&mine->held.array, 1, sizeof *mine->held.v, &store->arena)) {
         pthread_mutex_lock(&mine->with->lock);
-        c = find(mine->with, &text, mgx_hash_bytes(text.text, text.size, 0));
+        c = find_constant(mine->with, &text, mgx_hash_bytes(text.text, text.size, 0));
         if (c)
             c->users++;
         pthread_mutex_unlock(&mine->with->lock);
@@ -375,7 +376,7 @@ bool mgx_plan_shared_has(struct mgx_plan_store *store, const struct mgx_plan_key
     const struct constant *c = NULL;
     if (mine && spell(store, key, &text)) {
         pthread_mutex_lock(&mine->with->lock);
-        c = find(mine->with, &text, mgx_hash_bytes(text.text, text.size, 0));
+        c = find_constant(mine->with, &text, mgx_hash_bytes(text.text, text.size, 0));
         pthread_mutex_unlock(&mine->with->lock);
     }
     mgx_str_fini(&text);
@@ -421,7 +422,7 @@ static void publish(struct mgx_plan_store *store, const struct pending *p)
         c = new_constant(p, &key);
     if (c) {
         pthread_mutex_lock(&s->lock);
-        const bool fresh = !find(s, &key, c->hash);
+        const bool fresh = !find_constant(s, &key, c->hash);
         if (fresh) {
             c->next = s->constants[c->hash % BUCKETS];
             s->constants[c->hash % BUCKETS] = c;

@@ -14,7 +14,7 @@ struct table {
     int count;
 };
 
-static const struct mgx_tensor *find(const struct table *t, const struct mgx_ins *ins)
+static const struct mgx_tensor *find_value(const struct table *t, const struct mgx_ins *ins)
 {
     for (int i = 0; i < t->count; i++)
         if (t->ins[i] == ins)
@@ -42,7 +42,7 @@ static bool evaluate(struct table *t, const struct mgx_ins *ins, struct mgx_tens
     if (ins->in_count > MOST_INPUTS || ins->mod_count || !(ins->op->flags & MGX_OP_POINTWISE))
         return false;
     for (int i = 0; i < ins->in_count; i++) {
-        in[i] = find(t, ins->in[i]);
+        in[i] = find_value(t, ins->in[i]);
         if (!in[i] && !spread(ins->in[i], &room[i]))
             return false;
         in[i] = in[i] ? in[i] : &room[i];
@@ -55,7 +55,7 @@ static bool evaluate(struct table *t, const struct mgx_ins *ins, struct mgx_tens
 static void fill(struct table *t, const struct mgx_module *body)
 {
     for (const struct mgx_ins *ins = body->first; ins && t->count < MOST; ins = ins->next) {
-        if ((ins->op->flags & MGX_OP_BUILTIN) || find(t, ins) ||
+        if ((ins->op->flags & MGX_OP_BUILTIN) || find_value(t, ins) ||
             !evaluate(t, ins, &t->value[t->count]))
             continue;
         t->ins[t->count++] = ins;
@@ -74,7 +74,7 @@ const uint8_t *mgx_plan_table_between(struct mgx_arena *arena, const struct mgx_
     const struct mgx_shape shape = mgx_shape_make(from->shape.type, 1, lens);
     struct table t = {.ins = {from}, .value = {mgx_tensor_borrow(&shape, bytes)}, .count = 1};
     fill(&t, body);
-    const struct mgx_tensor *y = find(&t, to);
+    const struct mgx_tensor *y = find_value(&t, to);
     const bool good = y && mgx_shape_elements(&y->shape) == BYTES;
     if (good)
         for (int i = 0; i < BYTES; i++)

@@ -271,7 +271,7 @@ static void sort_gains(struct search *s)
     }
 }
 
-static enum mgx_status fits(struct search *s, bool *yes, double *error)
+static enum mgx_status budget_fits(struct search *s, bool *yes, double *error)
 {
     struct mgx_quant_distance d;
     TRY(try_mixture(s, &d));
@@ -296,7 +296,7 @@ static enum mgx_status cut(struct search *s, int64_t *kept, double *error)
         bool yes;
         report(s, "fitting the budget", round, round + 1);
         set_first(s, middle);
-        TRY(fits(s, &yes, &e));
+        TRY(budget_fits(s, &yes, &e));
         if (yes) {
             low = middle;
             *error = e;
@@ -317,7 +317,7 @@ static enum mgx_status fill(struct search *s, int64_t from, double *error)
             s->options->metric == MGX_QUANT_RELATIVE)
             continue;
         s->narrow[s->order[i]] = true;
-        TRY(fits(s, &yes, &e));
+        TRY(budget_fits(s, &yes, &e));
         s->narrow[s->order[i]] = yes;
         *error = yes ? e : *error;
     }

@@ -104,7 +104,7 @@ static bool lens_fit(const struct mgx_shape *got, const struct mgx_shape *want)
 
 // Every member of a sequence fits its element shape; a tuple's members fit one by one, and an
 // absent optional is a tuple without members. Recursion follows the nesting of the declared type.
-static bool fits(const struct mgx_tensor *got, const struct mgx_shape *want)
+static bool tensor_fits(const struct mgx_tensor *got, const struct mgx_shape *want)
 {
     const bool sequence = want->type == MGX_SEQUENCE;
     if (!sequence && want->type != MGX_TUPLE)
@@ -114,7 +114,7 @@ static bool fits(const struct mgx_tensor *got, const struct mgx_shape *want)
     if (!sequence && got->sub_count && got->sub_count != want->sub_count)
         return false;
     for (int i = 0; i < got->sub_count; i++)
-        if (!fits(&got->sub[i], &want->sub[sequence ? 0 : i]))
+        if (!tensor_fits(&got->sub[i], &want->sub[sequence ? 0 : i]))
             return false;
     return true;
 }
@@ -222,7 +222,7 @@ static enum mgx_status settle(const struct mgx_tensor *got, const struct mgx_ins
                               struct mgx_diag *diag)
 {
     const char *name = mgx_parameter_name(param);
-    if (!fits(got, &param->shape))
+    if (!tensor_fits(got, &param->shape))
         return mismatch(param, &got->shape, diag);
     TRY(check_names(param, &got->shape, sizes, diag));
     out->name = name;

@@ -60,7 +60,7 @@ static bool has_lowest_zero(const struct mgx_ins *weigh)
     return weigh->in_count > 2 ? mgx_is_splat(weigh->in[2], low) : low == 0;
 }
 
-static bool fits(const struct mgx_byte_attention *a)
+static bool byte_attention_fits(const struct mgx_byte_attention *a)
 {
     const struct mgx_shape *s = &a->scores->shape, *w = &a->weigh->shape;
     const int64_t axis = mgx_ins_int(a->softmax, "axis");
@@ -85,7 +85,8 @@ bool mgx_find_byte_attention(const struct mgx_pass_options *options, struct mgx_
     *out = (struct mgx_byte_attention){.scores = behind(softmax->in[0], &mgx_op_quant_dot, LONGEST),
                                        .softmax = softmax,
                                        .weigh = ahead(softmax, &mgx_op_quant_dot)};
-    if (!out->scores || !out->weigh || ahead(out->scores, &mgx_op_softmax) != softmax || !fits(out))
+    if (!out->scores || !out->weigh || ahead(out->scores, &mgx_op_softmax) != softmax ||
+        !byte_attention_fits(out))
         return false;
     const struct mgx_region both = {.ins = {out->scores, out->weigh}, .count = 2};
     return (ins == softmax || ins == out->scores || ins == out->weigh) &&

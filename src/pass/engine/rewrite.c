@@ -253,7 +253,7 @@ static struct mgx_ins *emit(const struct mgx_pattern *p, int index, struct mgx_i
 
 // The right side may be a bare variable of other lengths (a broadcast that the left side implied):
 // such a match is left alone.
-static bool fits(const struct mgx_ins *ins, const struct mgx_ins *by)
+static bool replacement_fits(const struct mgx_ins *ins, const struct mgx_ins *by)
 {
     assert(ins->owner == by->owner || by->owner->program == ins->owner->program);
     return by->shape.type == ins->shape.type && mgx_shape_same_lens(&by->shape, &ins->shape) &&
@@ -272,7 +272,7 @@ static struct mgx_ins *try_rule(struct mgx_rewriter *r, const struct compiled_ru
     if (rule->rewrite)
         return rule->rewrite(r, ins, &m);
     struct mgx_ins *by = emit(compiled->right, 0, ins, &m);
-    return by && fits(ins, by) ? by : NULL;
+    return by && replacement_fits(ins, by) ? by : NULL;
 }
 
 static void push_users(struct mgx_rewriter *r, const struct mgx_ins *ins)
@@ -296,7 +296,7 @@ static void adopt(struct mgx_rewriter *r, struct mgx_ins *before, struct mgx_ins
     push_users(r, ins);
     push(r, by);
     if (by != ins) {
-        assert(fits(ins, by) || !mgx_shape_is_static(&ins->shape));
+        assert(replacement_fits(ins, by) || !mgx_shape_is_static(&ins->shape));
         mgx_replace(ins, by);
     }
     for (int i = 0; i < in_count; i++)

@@ -51,8 +51,8 @@ static int merge(const struct mgx_factor *in, int count, struct mgx_factor *out)
 
 // Takes factors off the end of `all` until their product is `length`; they are put into `out`
 // backwards. Splits the last one where needed.
-static bool take(struct mgx_factor *all, int *count, int64_t length, struct mgx_factor *out,
-                 int *taken)
+static bool take_factor(struct mgx_factor *all, int *count, int64_t length, struct mgx_factor *out,
+                        int *taken)
 {
     while (length > 1) {
         if (!*count || *taken == MGX_VIEW_FACTORS)
@@ -79,7 +79,7 @@ bool mgx_view_reshape(struct mgx_view *v, const int64_t *lens, int rank)
     int left = merge(v->factor, v->begin[v->rank], all), taken = 0;
     int ends[MGX_MAX_RANK]; // how many were taken when axis d was done, from the last axis on
     for (int d = rank - 1; d >= 0; d--) {
-        if (!take(all, &left, lens[d], backwards, &taken))
+        if (!take_factor(all, &left, lens[d], backwards, &taken))
             return false;
         ends[d] = taken;
     }

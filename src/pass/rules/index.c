@@ -40,8 +40,8 @@ static const int64_t *read_indices(struct mgx_rewriter *r, const struct mgx_ins 
     return v;
 }
 
-static struct mgx_ins *take(struct mgx_ins *at, struct mgx_ins *x, int axis, int64_t start,
-                            int64_t step, int64_t count)
+static struct mgx_ins *take_slice(struct mgx_ins *at, struct mgx_ins *x, int axis, int64_t start,
+                                  int64_t step, int64_t count)
 {
     assert(axis >= 0 && axis < x->shape.rank);
     const int64_t axes[] = {axis};
@@ -74,7 +74,7 @@ static struct mgx_ins *gather(struct mgx_rewriter *r, struct mgx_ins *ins,
     if (!v || !is_even(v, count, &start, &step) || step < 0 ||
         (step != 1 && indices->shape.rank != 1))
         return NULL;
-    x = take(ins, x, (int)axis, start, step, count);
+    x = take_slice(ins, x, (int)axis, start, step, count);
     return mgx_emit_reshape(ins, x, ins->shape.lens, ins->shape.rank);
 }
 

@@ -22,7 +22,7 @@ static void channels_first(int64_t *lens)
     memcpy(lens, nchw, sizeof nchw);
 }
 
-static bool fits(const int64_t *declared, const int64_t *given, int rank)
+static bool lens_fit(const int64_t *declared, const int64_t *given, int rank)
 {
     for (int i = 0; i < rank; i++)
         if (declared[i] >= 0 && declared[i] != given[i])
@@ -46,9 +46,9 @@ static enum mgx_status given_lens(struct mgx_node *n, const struct mgx_tf_dims *
     *rank = (int)given->count;
     if (!comparable)
         return MGX_OK;
-    const bool in_tf_order = fits(declared, lens, 4);
+    const bool in_tf_order = lens_fit(declared, lens, 4);
     channels_first(declared);
-    if (in_tf_order && !fits(declared, lens, 4))
+    if (in_tf_order && !lens_fit(declared, lens, 4))
         channels_first(lens);
     return MGX_OK;
 }

@@ -178,7 +178,7 @@ static enum mgx_status positions(struct mgx_node *n, const struct mgx_ins *x,
 }
 
 // start, start + step, ... before end as a slice, a reversal and every step-th of it.
-static struct mgx_ins *take(struct mgx_node *n, struct mgx_ins *x, const struct plan *p)
+static struct mgx_ins *take_axes(struct mgx_node *n, struct mgx_ins *x, const struct plan *p)
 {
     int64_t steps[MGX_MAX_RANK], stepped[MGX_MAX_RANK], turned[MGX_MAX_RANK];
     int step_count = 0, turn_count = 0;
@@ -275,7 +275,7 @@ static enum mgx_status strided_slice(struct mgx_node *n)
         return mgx_node_invalid(n, "%d begins, %d ends, %d strides", lists[0].count, lists[1].count,
                                 lists[2].count);
     TRY(positions(n, x, lists, &m, &p));
-    n->out[0] = change_axes(n, take(n, x, &p), &p, x->shape.rank);
+    n->out[0] = change_axes(n, take_axes(n, x, &p), &p, x->shape.rank);
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_strided_slice = {

@@ -443,7 +443,7 @@ static bool plan_and_pack(struct mgx_plan_offer *c, struct conv *v, enum mgx_con
            cpu_conv_weights_pack(c, v->plan, &source, &v->weights);
 }
 
-static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins *main)
+static bool take_main(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins *main)
 {
     struct mgx_conv_desc desc;
     enum mgx_conv_method method;
@@ -603,7 +603,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     for (int i = 0; i < 2; i++) {
         const struct mgx_ins *main = NULL;
         if (cpu_epilogue_match(c, ops[i], &v->epilogue, &main))
-            return take(c, v, main) ? MGX_PLAN_TAKEN : mgx_plan_refuse(c);
+            return take_main(c, v, main) ? MGX_PLAN_TAKEN : mgx_plan_refuse(c);
     }
     return mgx_plan_refuse(c);
 }

@@ -24,7 +24,7 @@ struct norm {
     mgx_convert_fn round; // of a result that is bfloat16: rows are made in scratch; else NULL
 };
 
-static const struct mgx_ins *find(const struct mgx_module *body, const struct mgx_op *op)
+static const struct mgx_ins *first_of(const struct mgx_module *body, const struct mgx_op *op)
 {
     assert(body->bypass || body->count > 0);
     for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
@@ -66,8 +66,9 @@ static bool find_epsilon(const struct mgx_plan_offer *c, const struct mgx_ins *s
 static bool find_parts(struct mgx_plan_offer *c, struct norm *v, bool rms)
 {
     const struct mgx_module *body = c->ins->mod[0];
-    const struct mgx_ins *mean = find(body, &mgx_op_reduce_mean), *root = find(body, &mgx_op_rsqrt);
-    root = root ? root : find(body, &mgx_op_sqrt);
+    const struct mgx_ins *mean = first_of(body, &mgx_op_reduce_mean),
+                         *root = first_of(body, &mgx_op_rsqrt);
+    root = root ? root : first_of(body, &mgx_op_sqrt);
     if (!mean || !root || (rms && !mean->in[0]->in_count)) // a parameter is no square
         return false;
     v->x = mgx_parameter_index(rms ? mean->in[0]->in[0] : mean->in[0]);

@@ -123,8 +123,8 @@ struct job {
     float *found; // by task: a line, in it by kind
 };
 
-static void find(const struct job *job, enum mgx_fold kind, const float *x, int64_t n, bool first,
-                 float *found)
+static void find_extreme(const struct job *job, enum mgx_fold kind, const float *x, int64_t n,
+                         bool first, float *found)
 {
     if (!job->t->wants[kind])
         return;
@@ -142,8 +142,8 @@ static void run_part(void *user, int task, int thread)
     float *found = job->found + (int64_t)task * LINE;
     for (int64_t at = begin; at < end; at += BLOCK) {
         const int64_t n = mgx_min_i64(BLOCK, end - at);
-        find(job, MGX_FOLD_MIN, job->x + at, n, at == begin, found);
-        find(job, MGX_FOLD_MAX, job->x + at, n, at == begin, found);
+        find_extreme(job, MGX_FOLD_MIN, job->x + at, n, at == begin, found);
+        find_extreme(job, MGX_FOLD_MAX, job->x + at, n, at == begin, found);
     }
 }
 
@@ -152,7 +152,8 @@ static void join(const struct job *job)
 {
     for (int task = 1; task < job->t->tasks; task++)
         for (int kind = MGX_FOLD_MAX; kind <= MGX_FOLD_MIN; kind++)
-            find(job, (enum mgx_fold)kind, job->found + task * LINE + kind, 1, false, job->found);
+            find_extreme(job, (enum mgx_fold)kind, job->found + task * LINE + kind, 1, false,
+                         job->found);
 }
 
 // A form that is known; false: none is.

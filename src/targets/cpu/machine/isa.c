@@ -42,7 +42,8 @@ struct mgx_isa_text mgx_isa_text(mgx_isa isa)
     return out;
 }
 
-static const struct named *find(const struct named *list, int count, const char *name, size_t size)
+static const struct named *find_named(const struct named *list, int count, const char *name,
+                                      size_t size)
 {
     for (int i = 0; i < count; i++)
         if (strlen(list[i].name) == size && memcmp(list[i].name, name, size) == 0)
@@ -68,7 +69,7 @@ static enum mgx_status add_word(const char *word, size_t size, char sign, mgx_is
 {
     static const char all[] = "native";
     const struct named *found =
-        sign ? find(features, FEATURES, word, size) : find(sets, SETS, word, size);
+        sign ? find_named(features, FEATURES, word, size) : find_named(sets, SETS, word, size);
     if (!sign && size == sizeof all - 1 && memcmp(word, all, size) == 0)
         *isa = native;
     else if (!found)

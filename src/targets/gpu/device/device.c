@@ -121,8 +121,8 @@ static enum mgx_status try_all(try_fn try, int index, struct gpu_device **out,
     return status;
 }
 
-static enum mgx_status find(const char *choice, int index, bool open, struct gpu_device **out,
-                            struct mgx_diag *diag)
+static enum mgx_status find_device(const char *choice, int index, bool open,
+                                   struct gpu_device **out, struct mgx_diag *diag)
 {
     const struct gpu_api *api = NULL;
     const bool any = !choice || !*choice || *choice == ':';
@@ -148,13 +148,13 @@ enum mgx_status gpu_device_open(const char *choice, int index, struct gpu_device
                                 struct mgx_diag *diag)
 {
     *out = NULL;
-    return find(choice, index, true, out, diag);
+    return find_device(choice, index, true, out, diag);
 }
 
 enum mgx_status gpu_device_usable(const char *choice, struct mgx_diag *diag)
 {
     struct gpu_device *unused = NULL;
-    return find(choice, 0, false, &unused, diag);
+    return find_device(choice, 0, false, &unused, diag);
 }
 
 void gpu_device_close(struct gpu_device *d)

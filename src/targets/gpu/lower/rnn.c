@@ -277,7 +277,7 @@ static enum mgx_status run_cluster(const struct mgx_plan_step *step,
                           diag);
 }
 
-static const struct cell *find(const struct mgx_plan_offer *c)
+static const struct cell *find_cell(const struct mgx_plan_offer *c)
 {
     for (size_t i = 0; i < sizeof cells / sizeof *cells && !c->copy_only && !c->dynamic; i++)
         if (cells[i].op == c->ins->op)
@@ -323,7 +323,7 @@ static int list_inputs(struct mgx_plan_offer *c, int *in)
 
 static enum mgx_plan_answer prepare_cluster(struct mgx_plan_offer *c)
 {
-    const struct cell *cell = find(c);
+    const struct cell *cell = find_cell(c);
     struct mgx_str text = {0};
     struct gpu_launch how;
     int in[INPUTS];
@@ -350,7 +350,7 @@ const struct mgx_plan_kernel gpu_kernel_rnn_cluster = {
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    const struct cell *cell = find(c);
+    const struct cell *cell = find_cell(c);
     struct mgx_str text = {0};
     int in[INPUTS];
     const char *why = cell ? read(c, cell, &text) : "not a recurrent layer";

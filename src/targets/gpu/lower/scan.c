@@ -39,7 +39,8 @@ static const char *refuses(const struct mgx_plan_offer *c, int64_t length)
     return NULL;
 }
 
-static enum mgx_plan_answer take(struct mgx_plan_offer *c, struct mgx_str *text, int64_t length)
+static enum mgx_plan_answer take_scan(struct mgx_plan_offer *c, struct mgx_str *text,
+                                      int64_t length)
 {
     const struct gpu_launch how = {
         .grid = {(unsigned)(mgx_shape_elements(&c->in[0]) / length), 1, 1},
@@ -160,7 +161,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         emit_argmax(&text, c, axis, n);
     else
         emit_scan(&text, c, axis, n);
-    return take(c, &text, n);
+    return take_scan(c, &text, n);
 }
 
 const struct mgx_plan_kernel gpu_kernel_scan = {

@@ -34,7 +34,7 @@ static const struct how hows[] = {
     {&mgx_op_scatternd_min, true, LESSER},  {&mgx_op_scatternd_max, true, GREATER},
 };
 
-static const struct how *find(const struct mgx_op *op)
+static const struct how *find_how(const struct mgx_op *op)
 {
     for (size_t i = 0; i < sizeof hows / sizeof *hows; i++)
         if (hows[i].op == op)
@@ -142,7 +142,7 @@ static void emit_slabs(struct mgx_str *out, const struct mgx_plan_offer *c, cons
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    const struct how *how = c->copy_only || c->dynamic ? NULL : find(c->ins->op);
+    const struct how *how = c->copy_only || c->dynamic ? NULL : find_how(c->ins->op);
     struct mgx_str text = {0};
     if (!how)
         return gpu_decline(c, "not a scatter");

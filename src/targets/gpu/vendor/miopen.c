@@ -169,7 +169,7 @@ static enum mgx_status describe(const struct gpu_vendor_library *library,
 
 // --- choices ---
 
-static bool fits(const struct gpu_vendor_window *w)
+static bool window_fits(const struct gpu_vendor_window *w)
 {
     const struct gpu_vendor_tensor *const all[] = {&w->image, &w->weights, &w->result};
     for (int i = 0; i < w->axes; i++)
@@ -191,7 +191,7 @@ static enum mgx_status rank(const struct gpu_vendor_library *library,
     struct call *k;
     size_t found = 0;
     *count = 0;
-    if (!fits(&p->window))
+    if (!window_fits(&p->window))
         return MGX_OK;
     TRY(describe(library, p, &k, diag));
     pthread_mutex_lock(&lock);

@@ -124,7 +124,7 @@ static struct call describe(const struct gpu_vendor_library *library,
 }
 
 // All lines fit its 32 bits?
-static bool fits(const struct gpu_blas *b)
+static bool blas_fits(const struct gpu_blas *b)
 {
     for (int i = 0; i < GPU_BLAS_MATRICES; i++)
         if (b->matrix[i].line > INT32_MAX)
@@ -218,7 +218,7 @@ static enum mgx_status rank(const struct gpu_vendor_library *library,
     int32_t list[GPU_VENDOR_CHOICES - 1];
     (void)diag;
     *count = 0;
-    if (!fits(&k.b))
+    if (!blas_fits(&k.b))
         return MGX_OK;
     pthread_mutex_lock(&lock);
     const int found = list_solutions(&k, list, GPU_VENDOR_CHOICES - 1);

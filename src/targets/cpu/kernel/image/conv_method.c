@@ -18,7 +18,7 @@ static const struct mgx_conv_ops *const methods[] = {
 };
 enum { ORDINARY = MGX_COUNT(methods) };
 
-static bool fits(const struct mgx_conv_plan *plan, enum mgx_conv_method method)
+static bool method_fits(const struct mgx_conv_plan *plan, enum mgx_conv_method method)
 {
     return !plan->d.transposed && methods[method]->fits(plan) &&
            (!plan->d.x_scaled || method <= MGX_CONV_UNROLLED) &&
@@ -29,7 +29,7 @@ int mgx_conv_plan_choices(const struct mgx_conv_plan *plan, struct mgx_conv_choi
 {
     int count = 0;
     for (int m = 0; m < ORDINARY; m++) {
-        if (!fits(plan, (enum mgx_conv_method)m))
+        if (!method_fits(plan, (enum mgx_conv_method)m))
             continue;
         const struct mgx_conv_choice choice = {(enum mgx_conv_method)m, methods[m]->cost(plan)};
         int at = count++;
@@ -51,7 +51,7 @@ enum mgx_conv_method mgx_conv_plan_choose(const struct mgx_conv_plan *plan)
 enum mgx_status mgx_conv_plan_prepare(struct mgx_conv_plan *plan, enum mgx_conv_method method,
                                       struct mgx_diag *diag)
 {
-    if ((int)method >= ORDINARY || !fits(plan, method))
+    if ((int)method >= ORDINARY || !method_fits(plan, method))
         return mgx_fail(diag, MGX_UNSUPPORTED, "convolution method %s does not fit",
                         mgx_conv_method_name(method));
     return mgx_conv_plan_use(plan, method, methods[method], diag);

@@ -136,7 +136,7 @@ static void put(struct packer *k, int64_t at, int64_t offset, const int8_t *weig
     memcpy(k->weight + at * COLS * VALUES, weight, COLS * VALUES);
 }
 
-static bool fits(const struct room *room, const struct mgx_chunk *chunk)
+static bool chunk_fits(const struct room *room, const struct mgx_chunk *chunk)
 {
 #if defined(__SSE2__)
     const __m128i over = _mm_or_si128(_mm_subs_epu8((__m128i)chunk->above, (__m128i)room->above),
@@ -167,7 +167,7 @@ static void add(struct packer *k, const struct mgx_chunk *chunk)
 {
     const int count = k->count;
     int i = 0;
-    while (i < count && !fits(&k->room[i], chunk))
+    while (i < count && !chunk_fits(&k->room[i], chunk))
         i++;
     if (i < count) {
         put(k, 2 * k->pairs, k->waiting[i].offset, k->waiting[i].weight);

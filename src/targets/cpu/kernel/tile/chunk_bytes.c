@@ -151,7 +151,7 @@ static bool next_whole(struct mgx_chunk_walk *w, struct mgx_chunk *chunk)
 }
 
 // To the first value with something left. False: there is none.
-static bool find(struct mgx_chunk_walk *w)
+static bool find_chunks(struct mgx_chunk_walk *w)
 {
     for (; w->tap < w->m->taps; w->tap++, mgx_chunk_enter_tap(w))
         for (; w->at < w->m->run; w->at++)
@@ -184,7 +184,7 @@ bool mgx_chunk_bytes_next(struct mgx_chunk_walk *w, struct mgx_chunk *chunk)
 {
     if (w->tap < w->m->taps && next_whole(w, chunk))
         return true;
-    if (!find(w))
+    if (!find_chunks(w))
         return false;
     const uint64_t v0 = value(w, 0), v1 = value(w, 1), v2 = value(w, 2), v3 = value(w, 3);
     uint64_t left[2];

@@ -128,7 +128,8 @@ static void step(struct mgx_chunk_walk *w, int count)
 
 // A chunk that begins `back` values before the first one that is left: its weights, and what is
 // left then. Returns how many values have nothing left.
-static int take(const struct mgx_chunk_walk *w, int back, cols taken[VALUES], cols rest[VALUES])
+static int take_values(const struct mgx_chunk_walk *w, int back, cols taken[VALUES],
+                       cols rest[VALUES])
 {
     const cols most_of_byte = {127, 127, 127, 127, 127, 127, 127, 127};
     int done = 0;
@@ -242,9 +243,9 @@ static bool wide_next(struct mgx_chunk_walk *w, struct mgx_chunk *chunk)
     look(w, VALUES);
     cols taken[VALUES], rest[VALUES], other[VALUES], other_rest[VALUES];
     const int64_t begin = mgx_min_i64(w->at, w->m->run - VALUES);
-    int back = (int)(w->at - begin), done = take(w, back, taken, rest);
+    int back = (int)(w->at - begin), done = take_values(w, back, taken, rest);
     if (done < VALUES - 1 && begin > 0 && back + 1 < VALUES) {
-        const int instead = take(w, back + 1, other, other_rest);
+        const int instead = take_values(w, back + 1, other, other_rest);
         if (instead > done) {
             done = instead;
             back++;

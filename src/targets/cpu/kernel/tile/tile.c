@@ -23,7 +23,7 @@ static bool takes_bytes(const struct mgx_gemm_kernel *k, const struct wanted *w)
     return a && (mgx_gemm_widens(k) || (k->b_type == w->b && !w->zeros));
 }
 
-static bool fits(const struct mgx_gemm_kernel *k, const struct wanted *w)
+static bool kernel_fits(const struct mgx_gemm_kernel *k, const struct wanted *w)
 {
     return k->type == w->type && mgx_isa_holds(w->isa, k->base.needs) &&
            (!w->cols || k->cols == w->cols) &&
@@ -43,14 +43,14 @@ static bool is_better(const struct mgx_gemm_kernel *k, const struct mgx_gemm_ker
 }
 
 // The list has the best set first.
-static const struct mgx_gemm_kernel *find(const struct wanted *w)
+static const struct mgx_gemm_kernel *find_kernel(const struct wanted *w)
 {
     const struct mgx_gemm_kernel *found = NULL;
     for (const struct mgx_kernel *const *at = mgx_gemm_kernels; *at; at++) {
         const struct mgx_gemm_kernel *k = (const struct mgx_gemm_kernel *)*at;
         if (found && found->base.needs != k->base.needs)
             break;
-        if (fits(k, w) && (!found || is_better(k, found, w)))
+        if (kernel_fits(k, w) && (!found || is_better(k, found, w)))
             found = k;
     }
     return found;
@@ -66,12 +66,12 @@ const struct mgx_gemm_kernel *mgx_integer_kernel(enum mgx_kernel_type type, mgx_
                                                  enum mgx_kernel_type b_type, bool b_zero)
 {
     const struct wanted w = {.type = type, .a = a_type, .b = b_type, .isa = isa, .zeros = b_zero};
-    return find(&w);
+    return find_kernel(&w);
 }
 
 const struct mgx_gemm_kernel *mgx_gemm_kernel_of(enum mgx_kernel_type type, mgx_isa isa, int cols)
 {
     const struct wanted w = {
         .type = type, .a = MGX_KERNEL_U8, .b = MGX_KERNEL_S8, .isa = isa, .cols = cols};
-    return find(&w);
+    return find_kernel(&w);
 }
