@@ -35,6 +35,12 @@ static const struct {
     {"MRotaryEmbedding(x:f[1,5,16], p:i[3,1,5], c:f[9,4], s:f[9,4]) mrope_section=[2,1,1] "
      "num_heads=4",
      "4 pairs of a head cannot be turned"},
+    {"LinearAttention(q:f[1,2,8], k:f[1,2,6], v:f[1,2,8]) q_num_heads=2 kv_num_heads=2 "
+     "update_rule='linear'",
+     "2 heads of queries, 1 of keys and 2 of values"},
+    {"LinearAttention(q:f[1,2,8], k:f[1,2,12], v:f[1,2,8]) q_num_heads=2 kv_num_heads=2 "
+     "update_rule='linear'",
+     "2 heads of queries, 3 of keys and 2 of values"},
 };
 
 CASE(operators_of_decoders_say_what_does_not_fit)

@@ -55,4 +55,18 @@ CASE(a_product_takes_every_broadcast)
     CHECK(DOT("3, 1, 1, 9", "9, 9, 9, 1"));
 }
 
-TEST_MAIN(ROW(a_convolution_takes_every_broadcast) ROW(a_product_takes_every_broadcast))
+// Sixteen bits in the middle of a body: what reads them reads them rounded.
+CASE(a_value_that_a_body_rounds_is_rounded_for_who_reads_it)
+{
+    CHECK(program_agrees("module: \"main\"\n"
+                         "x = @param:x -> float_type, {4, 32}, {32, 1}\n"
+                         "@1 = exp(x)\n"
+                         "@2 = convert[target_type=1](@1)\n"
+                         "@3 = convert[target_type=2](@2)\n"
+                         "@4 = mul(@3, x)\n"
+                         "@5 = @return(@4)\n",
+                         1, 2e-5));
+}
+
+TEST_MAIN(ROW(a_convolution_takes_every_broadcast) ROW(a_product_takes_every_broadcast)
+              ROW(a_value_that_a_body_rounds_is_rounded_for_who_reads_it))
