@@ -30,6 +30,8 @@ static const struct {
     {"IsInf(x:f[3,4]) detect_negative=[1] detect_positive=[0]",
      "IsInf(x:f[3,4]) detect_negative=1 detect_positive=0"},
     {"Softmax(x:f[3,4]) axis=0.0", "Softmax(x:f[3,4]) axis=0"},
+    {"Softmax(x:f[2,5,1]) axis=1 @11", "Softmax(x:f[2,5,1]) axis=1"},
+    {"Hardmax(x:f[2,1,5]) axis=1 @11", "Hardmax(x:f[2,1,5]) axis=2"},
     {"Transpose(x:f[4]) perm=0", "Transpose(x:f[4]) perm=[0]"},
     {"RNN(x:f[2,1,3], w:f[1,2,3], r:f[1,2,2]) hidden_size=2 activations=['LeakyRelu'] "
      "activation_alpha=[1]",
