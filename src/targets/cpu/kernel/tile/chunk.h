@@ -86,11 +86,11 @@ static inline void mgx_chunk_set(const char *panel, int64_t most, struct mgx_til
 {
     const struct mgx_chunk_header *h = (const struct mgx_chunk_header *)(const void *)panel;
     const int64_t single = most - h->singles;
-    args->offsets = (const uint16_t *)(const void *)(panel + sizeof *h);
-    args->pairs = h->pairs;
-    args->singles = h->singles;
-    args->single_offsets = args->offsets + single;
+    args->chunks.offsets = (const uint16_t *)(const void *)(panel + sizeof *h);
+    args->chunks.pairs = h->pairs;
+    args->chunks.singles = h->singles;
+    args->chunks.single_offsets = args->chunks.offsets + single;
     args->start = h->starts;
     args->b = panel + mgx_chunk_weights_at(most);
-    args->single_b = args->b + single * MGX_CHUNK_COLS * MGX_CHUNK_VALUES;
+    args->chunks.single_b = args->b + single * MGX_CHUNK_COLS * MGX_CHUNK_VALUES;
 }

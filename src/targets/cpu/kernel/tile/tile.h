@@ -44,6 +44,13 @@ struct mgx_tile_registers {
     int rows, groups;
 };
 
+// A panel of chunks (chunk.h): weights of pairs are b, those of single values behind them.
+struct mgx_tile_chunks {
+    const uint16_t *offsets, *single_offsets;
+    const char *single_b;
+    int64_t pairs, singles;
+};
+
 // Strides and offsets are in bytes, so that the struct serves every element type.
 struct mgx_tile_args {
     const char *a[2]; // first row of either half
@@ -65,13 +72,10 @@ struct mgx_tile_args {
     int cols; // 1..panel width: of bias, residual and c; b is always read in full
     bool clamp;
     float low, high;
-    bool c_bf16, residual_bf16; // in memory, of kernels that narrow; else they are floats
-    // Of chunks (chunk.h), in place of taps and depth: b is the weights of pairs.
-    const uint16_t *offsets, *single_offsets;
-    const char *single_b;
-    int64_t pairs, singles;
-    struct mgx_end_list end; // of strips, where bytes are made; its operand in residual[0]
-    const char *ahead;       // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..512, or 0
+    bool c_bf16, residual_bf16;    // in memory, of kernels that narrow; else they are floats
+    struct mgx_tile_chunks chunks; // of kernels with such, in place of taps and depth
+    struct mgx_end_list end;       // of strips, where bytes are made; its operand in residual[0]
+    const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..512, or 0
     int64_t ahead_step;
     struct mgx_tile_registers *registers; // of kernels that release; NULL: for this call alone
 };

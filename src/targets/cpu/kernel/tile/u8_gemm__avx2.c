@@ -55,11 +55,11 @@ SIMD void sum_chunks(int count, int ahead, const struct mgx_tile_args *args,
 {
     const __m256i ones = _mm256_set1_epi16(1);
     const char *b = args->b;
-    const uint16_t *offset = args->offsets;
+    const uint16_t *offset = args->chunks.offsets;
     UNROLL
     for (int i = 0; i < count; i++)
         c[i] = _mm256_loadu_si256((const __m256i *)(const void *)args->start);
-    for (int64_t k = args->pairs; k > 0; k--, b += 64, offset += 2) {
+    for (int64_t k = args->chunks.pairs; k > 0; k--, b += 64, offset += 2) {
         const __m256i first = weights_at(b), second = weights_at(b + 32);
         const uint64_t at = offset[0], also = offset[1];
         if (ahead)
@@ -71,9 +71,9 @@ SIMD void sum_chunks(int count, int ahead, const struct mgx_tile_args *args,
             widen_and_add(_mm256_add_epi16(x, y), ones, &c[i]);
         }
     }
-    b = args->single_b;
-    offset = args->single_offsets;
-    for (int64_t k = args->singles; k > 0; k--, b += 32, offset++) {
+    b = args->chunks.single_b;
+    offset = args->chunks.single_offsets;
+    for (int64_t k = args->chunks.singles; k > 0; k--, b += 32, offset++) {
         const __m256i weights = weights_at(b);
         const uint64_t at = *offset;
         UNROLL
@@ -121,7 +121,7 @@ enum { FEW_PANELS = 16, FEW_AHEAD = 1024 };
 // The arguments moved to panel p.
 SIMD void set_few(const struct mgx_tile_args *args, int64_t most, int p, struct mgx_tile_args *own)
 {
-    const char *first = (const char *)args->offsets - sizeof(struct mgx_chunk_header);
+    const char *first = (const char *)args->chunks.offsets - sizeof(struct mgx_chunk_header);
     mgx_chunk_set(first + p * args->b_panel, most, own);
     own->start = (const int32_t *)(const void *)((const char *)args->start + p * args->start_panel);
     own->scale = args->scale ? args->scale + p * COLS : NULL;
@@ -135,7 +135,7 @@ SIMD void set_few(const struct mgx_tile_args *args, int64_t most, int p, struct 
 
 SIMD void few_rows(int count, const struct mgx_tile_args *args)
 {
-    const int64_t most = args->single_offsets - args->offsets + args->singles;
+    const int64_t most = args->chunks.single_offsets - args->chunks.offsets + args->chunks.singles;
     struct mgx_tile_args own = *args;
     const char *row[ROWS];
     own.cols = COLS;
