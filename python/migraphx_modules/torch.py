@@ -401,9 +401,7 @@ def _export(frozen, inputs):
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # which packages it does without is no news
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # The importer folds constants itself. The exporter's optimiser notes at each what all before it were made of: of masks that
-            # are written piece by piece (Swin2SR) that takes longer than everything else.
-            return torch.onnx.export(program, dynamo=True, verbose=False, optimize=False)
+            return torch.onnx.export(program, dynamo=True, verbose=False)
     except _NotTaken:
         raise
     except Exception as e:  # whatever the exporter says
