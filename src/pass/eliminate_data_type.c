@@ -185,8 +185,8 @@ static struct mgx_ins *clamp(const struct bounded *b, struct mgx_ins *at, struct
     return mgx_emit_before(at, &mgx_op_clip, NULL, MGX_IN(x, low, high));
 }
 
-// What keeps a value from zero, below half's smallest number, and would let it be zero there: the 1e-12
-// beside a norm that something is divided by. The smallest number takes its place.
+// What keeps a value from zero, below half's smallest number, and would let it be zero there: the
+// 1e-12 beside a norm that something is divided by. The smallest number takes its place.
 static struct mgx_ins *keep_floor(const struct bounded *b, struct mgx_ins *at, int input)
 {
     static const double smallest = 0x1p-24;
