@@ -349,8 +349,8 @@ static enum mgx_status compile_model(struct mgx_program *p, const struct place *
     return status;
 }
 
-// Might a model see more in its mask than how many tokens there are: which rows nobody has, or which
-// tokens its states of fixed lengths leave out?
+// Might a model see more in its mask than how many tokens there are: which rows nobody has, or
+// which tokens its states of fixed lengths leave out?
 static bool is_asked(const struct mgx_roles *r)
 {
     return r->held || (r->has_kind[MGX_CARRIED_FIXED] && r->mask.name);

@@ -5,8 +5,8 @@
 //     program with open sizes  --lengths fixed, inputs and results where the caller says-->  a plan
 //
 // A plan's caches come in and go out at one address, so that a run writes its own rows and copies
-// nothing; states of fixed lengths come out beside those that went in. All share the weights. Kernels do not depend on the room: a plan for another one
-// compiles none.
+// nothing; states of fixed lengths come out beside those that went in. All share the weights.
+// Kernels do not depend on the room: a plan for another one compiles none.
 //
 // Holds: several generators may share one table; a plan that somebody holds stays. At most MOST of
 // them are kept, the least recently used goes first, and all that nobody holds go when memory is
