@@ -143,8 +143,10 @@ static bool make_lists(struct mgx_rows *r, int64_t rows, int64_t tracks)
 
 static int64_t room_for(const struct search *s)
 {
+    // Copies to go back to have as much room as their text is long: no length for a plan.
+    const bool doubled = !s->wanted.roles->has_kind[MGX_CARRIED_FIXED];
     int64_t room = s->wanted.roles->first_room;
-    for (int64_t i = 0; i < s->wanted.count; i++)
+    for (int64_t i = 0; i < s->wanted.count && doubled; i++)
         if (s->wanted.places[i].bundle)
             room = mgx_max_i64(room, s->wanted.places[i].bundle->room);
     while (room < s->wanted.needed)

@@ -242,3 +242,19 @@ def test_where_states_lie(tmp_path, kind, on_card):
     state, token = 32 * 3 * 4, 2 * 16 * 4
     copy = state + 3 * token  # to go back to, of what a text has; on the host runs leave what was there
     assert both.statistics()["state_bytes"] == state + ROOM * token + (copy if on_card else 0)
+
+
+def test_who_goes_back_has_a_plan(tmp_path):
+    """A copy has the room that its text needs; who goes on from it has one that plans are made for."""
+    decoders.save(str(tmp_path), "hybrid", layers=2, width=32, heads=2, shared=1, context=400)
+    both = Both(str(tmp_path))
+    text = both.add()
+    both.append(text, some(150))
+    first = both.next([text])
+    both.next([text])
+    both.rewind(text, 150)
+    assert both.next([text]) == first
+    both.check(text)
+    state, token = 32 * 3 * 4, 2 * 16 * 4
+    marks = 112 + 128 + 144 + 150  # tokens at the ends of the last four pieces
+    assert both.statistics()["state_bytes"] == 5 * state + (2 * ROOM + marks) * token
