@@ -110,12 +110,6 @@ static struct mgx_ins *emit_terms(struct mgx_ins *at, const struct mgx_held *h, 
 
 // --- its columns in the cache's order ---
 
-static struct mgx_ins *emit_with(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
-                                 double value)
-{
-    return x ? mgx_emit_binary(at, op, x, mgx_emit_splat(at, &x->shape, value)) : NULL;
-}
-
 // The column of every row of every entry, {batch, room}.
 static struct mgx_ins *emit_columns(struct mgx_ins *at, const struct mgx_held *h)
 {
@@ -129,12 +123,12 @@ static struct mgx_ins *emit_columns(struct mgx_ins *at, const struct mgx_held *h
     struct mgx_ins *row =
         mgx_emit_multibroadcast(at, mgx_literal_ints(at->owner, list, (int)h->room), lens, 2);
     struct mgx_ins *before = mgx_emit_convert(at, h->append[0]->in[ENDS], MGX_INT64);
-    before = emit_with(at, &mgx_op_sub, before, (double)h->tokens);
+    before = mgx_emit_with(at, &mgx_op_sub, before, (double)h->tokens);
     before = mgx_emit_reshape(at, before, (int64_t[]){h->batch, 1}, 2);
     before = mgx_emit_multibroadcast(at, before, lens, 2);
-    struct mgx_ins *moved =
-        emit_with(at, &mgx_op_add, mgx_emit_binary(at, &mgx_op_sub, row, before), (double)h->room);
-    moved = emit_with(at, &mgx_op_min, moved, (double)(h->room + h->tokens - 1));
+    struct mgx_ins *moved = mgx_emit_with(
+        at, &mgx_op_add, mgx_emit_binary(at, &mgx_op_sub, row, before), (double)h->room);
+    moved = mgx_emit_with(at, &mgx_op_min, moved, (double)(h->room + h->tokens - 1));
     struct mgx_ins *old =
         mgx_emit_convert(at, mgx_emit_binary(at, &mgx_op_less, row, before), MGX_BOOL);
     return old && moved ? mgx_emit_before(at, &mgx_op_where, NULL, MGX_IN(old, row, moved)) : NULL;

@@ -48,17 +48,10 @@ struct place {
 // Do lengths other than 1 stay, but for a last axis that is parted in two or made of two?
 static bool keeps_axes(const struct mgx_shape *a, const struct mgx_shape *b)
 {
-    int i = 0, k = 0;
-    for (;; i++, k++) {
-        while (i < a->rank && a->lens[i] == 1)
-            i++;
-        while (k < b->rank && b->lens[k] == 1)
-            k++;
-        if (i == a->rank || k == b->rank)
-            return i == a->rank && k == b->rank;
-        if (a->lens[i] != b->lens[k])
-            break;
-    }
+    int i, k;
+    mgx_shapes_agree(a, b, &i, &k);
+    if (i == a->rank || k == b->rank)
+        return i == a->rank && k == b->rank;
     return i >= a->rank - 2 && k >= b->rank - 2 &&
            mgx_product(a->lens + i, a->rank - i) == mgx_product(b->lens + k, b->rank - k);
 }

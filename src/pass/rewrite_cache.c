@@ -23,16 +23,9 @@ static struct mgx_ins *emit_where(struct mgx_ins *at, struct mgx_ins *c, struct 
     return c && x && y ? mgx_emit_before(at, &mgx_op_where, NULL, MGX_IN(c, x, y)) : NULL;
 }
 
-// With a number in all places.
-static struct mgx_ins *emit_with(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
-                                 double value)
-{
-    return x ? mgx_emit_binary(at, op, x, mgx_emit_splat(at, &x->shape, value)) : NULL;
-}
-
 static struct mgx_ins *emit_below(struct mgx_ins *at, struct mgx_ins *x, double limit)
 {
-    return mgx_emit_convert(at, emit_with(at, &mgx_op_less, x, limit), MGX_BOOL);
+    return mgx_emit_convert(at, mgx_emit_with(at, &mgx_op_less, x, limit), MGX_BOOL);
 }
 
 static struct mgx_ins *emit_not_below(struct mgx_ins *at, struct mgx_ins *x, double limit)
@@ -59,7 +52,7 @@ static struct mgx_ins *emit_before_new(struct mgx_ins *at, struct mgx_ins *ends,
 {
     ends = mgx_emit_convert(at, ends, MGX_INT64);
     struct mgx_ins *x =
-        emit_with(at, &mgx_op_max, emit_with(at, &mgx_op_sub, ends, (double)tokens), 0);
+        mgx_emit_with(at, &mgx_op_max, mgx_emit_with(at, &mgx_op_sub, ends, (double)tokens), 0);
     const int64_t batch = ends ? ends->shape.lens[0] : 0;
     x = mgx_emit_reshape(at, x, (int64_t[]){batch, 1}, 2);
     return mgx_emit_multibroadcast(at, x, (int64_t[]){batch, count}, 2);
@@ -92,7 +85,7 @@ static struct mgx_ins *positions(struct mgx_ins *ins)
     struct mgx_ins *at = ins->in[3];
     const int64_t lens[2] = {ins->shape.lens[0], ins->shape.lens[2]};
     if (at->shape.rank == 2)
-        return emit_with(ins, &mgx_op_max, at, 0);
+        return mgx_emit_with(ins, &mgx_op_max, at, 0);
     return mgx_emit_binary(ins, &mgx_op_add, emit_before_new(ins, at, lens[1], lens[1]),
                            emit_places(ins, lens, 2));
 }
@@ -165,9 +158,9 @@ static struct mgx_ins *spell_append(struct mgx_rewriter *r, struct mgx_ins *ins,
         mgx_emit_binary(ins, &mgx_op_sub, place, emit_before_new(ins, ins->in[1], tokens, lens[2]));
     struct mgx_ins *is_old = emit_below(ins, fresh, 0);
     struct mgx_ins *from =
-        emit_where(ins, is_old, place, emit_with(ins, &mgx_op_add, fresh, (double)room));
-    from = emit_with(ins, &mgx_op_min, emit_with(ins, &mgx_op_max, from, 0),
-                     (double)(room + tokens - 1));
+        emit_where(ins, is_old, place, mgx_emit_with(ins, &mgx_op_add, fresh, (double)room));
+    from = mgx_emit_with(ins, &mgx_op_min, mgx_emit_with(ins, &mgx_op_max, from, 0),
+                         (double)(room + tokens - 1));
     from = mgx_emit_reshape(ins, from, (int64_t[]){lens[0], lens[2], 1}, 3);
     rows = mgx_emit_transpose(ins, rows, swap, 4);
     struct mgx_ins *y =
@@ -220,9 +213,9 @@ static struct mgx_ins *emit_scores(struct mgx_ins *ins, struct mgx_ins *k)
     struct mgx_ins *x =
         mgx_emit_binary(ins, &mgx_op_dot, ins->in[0], mgx_emit_transpose(ins, k, swap, 4));
     if (a->cap <= 0)
-        return emit_with(ins, &mgx_op_mul, x, a->scale);
-    x = mgx_emit_unary(ins, &mgx_op_tanh, emit_with(ins, &mgx_op_mul, x, a->scale / a->cap));
-    return emit_with(ins, &mgx_op_mul, x, a->cap);
+        return mgx_emit_with(ins, &mgx_op_mul, x, a->scale);
+    x = mgx_emit_unary(ins, &mgx_op_tanh, mgx_emit_with(ins, &mgx_op_mul, x, a->scale / a->cap));
+    return mgx_emit_with(ins, &mgx_op_mul, x, a->cap);
 }
 
 // The softmax, where there is a sink with its score as one key more, which is dropped.

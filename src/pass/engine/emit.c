@@ -43,6 +43,12 @@ static int extra_ones(const int64_t *longer, int rank, const int64_t *shorter, i
 }
 
 // Taking out or putting in lengths of 1 is a view of anything; other reshapes may have to copy.
+struct mgx_ins *mgx_emit_with(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
+                              double value)
+{
+    return x ? mgx_emit_binary(at, op, x, mgx_emit_splat(at, &x->shape, value)) : NULL;
+}
+
 struct mgx_ins *mgx_emit_convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
 {
     if (!x || x->shape.type == type)

@@ -10,6 +10,9 @@
 struct mgx_ins *mgx_emit_unary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x);
 struct mgx_ins *mgx_emit_binary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
                                 struct mgx_ins *y);
+// With a number in all places.
+struct mgx_ins *mgx_emit_with(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
+                              double value);
 // The value in another type.
 struct mgx_ins *mgx_emit_convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type);
 // A reshape, or squeeze or unsqueeze where that is all it is.

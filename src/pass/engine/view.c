@@ -136,6 +136,18 @@ bool mgx_view_broadcast(struct mgx_view *v, const int64_t *lens, int rank, int f
 
 // --- instructions ---
 
+void mgx_shapes_agree(const struct mgx_shape *a, const struct mgx_shape *b, int *i, int *k)
+{
+    for (*i = *k = 0;; ++*i, ++*k) {
+        while (*i < a->rank && a->lens[*i] == 1)
+            ++*i;
+        while (*k < b->rank && b->lens[*k] == 1)
+            ++*k;
+        if (*i == a->rank || *k == b->rank || a->lens[*i] != b->lens[*k])
+            return;
+    }
+}
+
 bool mgx_view_equal(const struct mgx_view *x, const struct mgx_view *y)
 {
     const int count = x->begin[x->rank];

@@ -46,6 +46,8 @@ bool mgx_view_apply(struct mgx_view *v, const struct mgx_ins *ins);
 // The step that takes the lengths of `ins` back to those of its input; not for broadcasts.
 bool mgx_view_apply_inverse(struct mgx_view *v, const struct mgx_ins *ins);
 
+// How far two shapes agree, lengths of 1 left out: where they differ; both ranks where they do not.
+void mgx_shapes_agree(const struct mgx_shape *a, const struct mgx_shape *b, int *i, int *k);
 // Are they the same values of one source in the same places?
 bool mgx_view_equal(const struct mgx_view *x, const struct mgx_view *y);
 

@@ -20,6 +20,7 @@
 
 #include "base/size.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/view.h"
 #include "pass/engine/walk.h"
 #include "pass/rules/rules.h"
 
@@ -163,17 +164,9 @@ static int axis_at(const struct mgx_shape *s, const struct mgx_shape *from, int 
 
 static bool same_but_ones(const struct mgx_shape *a, const struct mgx_shape *b)
 {
-    int i = 0, k = 0;
-    for (;; i++, k++) {
-        while (i < a->rank && a->lens[i] == 1)
-            i++;
-        while (k < b->rank && b->lens[k] == 1)
-            k++;
-        if (i == a->rank || k == b->rank)
-            return i == a->rank && k == b->rank;
-        if (a->lens[i] != b->lens[k])
-            return false;
-    }
+    int i, k;
+    mgx_shapes_agree(a, b, &i, &k);
+    return i == a->rank && k == b->rank;
 }
 
 // A slice that is not outermost is no contiguous piece, so reshaping it copies; cutting after the
