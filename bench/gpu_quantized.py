@@ -3,15 +3,17 @@
 """Quantised models on a card, each beside the float model it was made of, through quantize_fp16.
 
     quantized.py make DIR --models resnet50 ...         first: NAME_float.onnx and NAME_qdq.onnx, _tensor, _qop and _dyn
+    quantized.py draw DIR                               or: twenty that nobody chose, each in a kind of its own
     PYTHONPATH=build/python python3 bench/gpu_quantized.py DIR [--models resnet50] [--kinds qdq] [--batches 1 32 256]
 
 Both run from their files, inputs and results in the card's memory, in turns in one process: a group is as many runs in a
 row as fill --seconds, its time the host's clock around them and one wait at the end, divided by their number; the
 figure is the median of --groups groups. Results are compared first, with target("cpu"), which is within one step of
 the reference's integers, on inputs drawn by a seed: the difference is in steps of the result, its root mean square and the largest.
---json FILE keeps the rows. --steps N prints the first N characters of what each step is.
+Without --models and --kinds all files of DIR are taken. --json FILE keeps the rows. --steps N prints the first N characters of what each step is.
 """
 import argparse
+import glob
 import json
 import os
 import statistics
@@ -21,6 +23,8 @@ import time
 os.environ.setdefault("MIGRAPHX_GPU_DEVICE", "cuda")
 import migraphx  # noqa: E402
 import numpy as np  # noqa: E402
+
+import quantized  # noqa: E402
 
 
 def sizes_of(shape, batch, tokens):
@@ -123,11 +127,26 @@ def measure(args, name, kind, batch):
     return row
 
 
+def files_of(args):
+    """(model, kind) of each file, those of a model behind one another."""
+    stems = (os.path.basename(path)[:-len(".onnx")].rpartition("_") for path in sorted(glob.glob(os.path.join(args.folder, "*_*.onnx"))))
+    there = [(name, kind) for name, _, kind in stems if kind in (*quantized.KINDS, *quantized.DRAWN)]
+    return [(n, k) for n, k in there if n in (args.models or [n]) and k in (args.kinds or [k])]
+
+
+def put_means(rows):
+    """Of each batch: the geometric mean of the ratios, and which lines are below 1."""
+    for batch in sorted({r["batch"] for r in rows if "ratio" in r}):
+        of = [r for r in rows if r["batch"] == batch and "ratio" in r]
+        slower = ", ".join(f"{r['model']} {r['kind']} {r['ratio']:.2f}" for r in of if r["ratio"] < 1)
+        print(f"batch {batch}: {len(of)} files, geometric mean {statistics.geometric_mean(r['ratio'] for r in of):.3f}; slower: {slower or 'none'}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--models", nargs="+", default=["resnet50"])
-    parser.add_argument("--kinds", nargs="+", default=["qdq"])
+    parser.add_argument("--models", nargs="+")
+    parser.add_argument("--kinds", nargs="+")
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 32, 256])
     parser.add_argument("--seconds", type=float, default=0.2)
     parser.add_argument("--groups", type=int, default=5)
@@ -137,18 +156,18 @@ def main():
     parser.add_argument("--json")
     args = parser.parse_args()
     rows = []
-    for name in args.models:
-        for kind in args.kinds:
-            for batch in args.batches:
-                try:
-                    rows.append(measure(args, name, kind, batch))
-                except Exception as problem:
-                    print(f"{name} {kind} {batch}: {str(problem).splitlines()[0][:300]}", flush=True)
-                    continue
-                print("  ".join(f"{k} {v:.3f}" if isinstance(v, float) else f"{k} {v}" for k, v in rows[-1].items()), flush=True)
-                if args.json:
-                    with open(args.json, "w") as f:
-                        json.dump(rows, f, indent=1)
+    for name, kind in files_of(args):
+        for batch in args.batches:
+            try:
+                rows.append(measure(args, name, kind, batch))
+            except Exception as problem:
+                print(f"{name} {kind} {batch}: {str(problem).splitlines()[0][:300]}", flush=True)
+                continue
+            print("  ".join(f"{k} {v:.3f}" if isinstance(v, float) else f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+            if args.json:
+                with open(args.json, "w") as f:
+                    json.dump(rows, f, indent=1)
+    put_means(rows)
     return not rows
 
 

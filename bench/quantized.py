@@ -3,12 +3,15 @@
 """Quantised models beside ONNX Runtime and OpenVINO, or beside other builds of this engine.
 
     quantized.py make DIR [--zoo DIR] [--models NAME ...]        models of the zoo through ONNX Runtime's quantizer
+    quantized.py draw DIR [--count 20] [--seed 45] [--most 6e7]  architectures that nobody chose, each in one of its kinds
     quantized.py time DIR [--build [NAME=]DIR ...] [--peers ort openvino] [--models FILE ...] [--threads 1] [--seconds 8]
     quantized.py first DIR ...                                   from the file to the first answer, and peak memory
     quantized.py check DIR [--build DIR] [--models NAME ...]     how far results are from ONNX Runtime's
 
 `make` writes NAME_qdq.onnx (static, per channel), NAME_tensor.onnx (static, per tensor), NAME_qop.onnx (QLinear operators) and
-NAME_dyn.onnx (dynamic), calibrated on one random input. `time` and `first` run every engine in a process of its own. For `time`
+NAME_dyn.onnx (dynamic), calibrated on one random input. `draw` takes architectures of timm, torchvision and transformers by a seed
+(bench/drawing.py) and gives each the next of DRAWN, the kinds of file that the quantizer makes, in an order of the seed: NAME_float.onnx
+and NAME_KIND.onnx, with the batch left free. `time` and `first` run every engine in a process of its own. For `time`
 these wait for their turns and take them in another order every round: three runs, of which the fastest counts, in CPU time with
 one thread and wall time with more. Printed are minimum, median, and the median over rounds of the first engine's ratio to each:
 above 1 the first build is faster. `first` prints CPU time, the least of several processes.
@@ -38,11 +41,14 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "zoo"))
 KINDS = ("qdq", "tensor", "qop", "dyn")
+# Kinds that are drawn: format, activations (of dynamic ones: none), weights, a scale for each channel.
+DRAWN = ("qdq-u8-s8-channel", "qdq-s8-s8-channel", "qdq-u8-s8", "qdq-s8-s8", "qdq-u8-u8", "qop-u8-s8-channel", "qop-u8-s8", "qop-u8-u8",
+         "qop-s8-s8-channel", "dyn-s8", "dyn-u8", "dyn-s8-channel")
 
 
 def zoo_name(path):
     stem = os.path.basename(path)[:-len(".onnx")]
-    return stem.rpartition("_")[0] if stem.rpartition("_")[2] in (*KINDS, "float", "pre") else stem
+    return stem.rpartition("_")[0] if stem.rpartition("_")[2] in (*KINDS, *DRAWN, "float", "pre") else stem
 
 
 def inputs_of(path):
@@ -60,7 +66,8 @@ def inputs_of(path):
     for i in session.get_inputs():
         integers = "int" in i.type
         shape = [d if isinstance(d, int) else 128 if integers and axis == 1 else 1 for axis, d in enumerate(i.shape)]
-        feed[i.name] = rng.integers(0, 100, shape) if integers else rng.standard_normal(shape).astype(np.float32)
+        most = 2 if "mask" in i.name or "type" in i.name else 100
+        feed[i.name] = rng.integers(0, most, shape) if integers else rng.standard_normal(shape).astype(np.float32)
         if "int32" in i.type:
             feed[i.name] = feed[i.name].astype(np.int32)
     return feed
@@ -104,6 +111,55 @@ def make(args):
         zoo.main(["make", where, *missing])
     for name in names:
         make_one(name, os.path.join(where, name + ".onnx"), args.folder, args.reduced)
+
+
+def quantize(ready, path, kind):
+    """One of DRAWN."""
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
+    of, types = {"u8": QuantType.QUInt8, "s8": QuantType.QInt8}, [w for w in kind.split("-")[1:] if w != "channel"]
+    more = {"weight_type": of[types[-1]], "per_channel": kind.endswith("channel")}
+    if kind.startswith("dyn"):
+        return quantize_dynamic(ready, path, **more)
+    form = QuantFormat.QDQ if kind.startswith("qdq") else QuantFormat.QOperator
+    return quantize_static(ready, path, Once(ready), quant_format=form, activation_type=of[types[0]], **more)
+
+
+def draw_one(args, name, kind):
+    """Whether there are its files now; what torch, the exporter or the quantizer cannot do is said and passed over."""
+    import drawing
+    import gpu
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+    stem = os.path.join(args.folder, name.replace(":", "-"))
+    source, ready, path = stem + ".onnx", stem + "_float.onnx", f"{stem}_{kind}.onnx"
+    try:
+        if not os.path.exists(path):
+            if drawing.parameters(name) > args.most:
+                return False
+            problem = gpu.export((name, source, False, args.threads))
+            if problem:
+                raise RuntimeError(problem.strip().splitlines()[-1])
+            quant_pre_process(source, ready, skip_symbolic_shape=True)
+            quantize(ready, path, kind)
+            os.remove(source)
+    except Exception as error:
+        print(f"{name} {kind}: {type(error).__name__} {(str(error).splitlines() or [''])[0][:150]}", flush=True)
+        return False
+    print(f"{name} {kind}", flush=True)
+    return True
+
+
+def draw(args):
+    import random
+
+    import drawing
+    os.makedirs(args.folder, exist_ok=True)
+    kinds, there = list(DRAWN), 0
+    random.Random(args.seed).shuffle(kinds)
+    for name in drawing.names(args.seed, drawing.SOURCES):
+        if there == args.count:
+            return 0
+        there += draw_one(args, name, kinds[there % len(kinds)])
+    return 1
 
 
 # --- how far results are from ONNX Runtime's ---
@@ -401,7 +457,7 @@ def main():
     if sys.argv[1:2] == ["check-file"]:
         return print("ROW " + check_file(*sys.argv[2:]))
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("verb", choices=("make", "time", "first", "check"))
+    parser.add_argument("verb", choices=("make", "draw", "time", "first", "check"))
     parser.add_argument("folder")
     parser.add_argument("--zoo", help="folder of the float models; made there if missing")
     parser.add_argument("--models", nargs="*", help="names for make and check, files else")
@@ -410,11 +466,14 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--count", type=int, default=20, help="draw: so many files")
+    parser.add_argument("--seed", type=int, default=45, help="of the draw")
+    parser.add_argument("--most", type=float, default=6e7, help="parameters of one that is drawn")
     parser.add_argument("--reduced", action="store_true", help="make: weights of 7 bits")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one file of check")
     args = parser.parse_args()
-    if args.verb in ("make", "check"):
-        return make(args) if args.verb == "make" else check(args)
+    if args.verb in ("make", "draw", "check"):
+        return {"make": make, "draw": draw, "check": check}[args.verb](args)
     for path in models_of(args):
         (time_one if args.verb == "time" else first_one)(args, path)
     return 0
