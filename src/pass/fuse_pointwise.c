@@ -13,6 +13,8 @@
 //
 // Of several products that meet in a group one is its own: what is made of another one alone stays
 // outside, for that product to take it (silu(x A) * (x B), sums of integers with their scales).
+// Of bytes a sum of two products ends the first one, and a product of them too where the target
+// multiplies bytes: there what is quantized in a few steps from bytes in memory is made on the way.
 // Bytes that are made of one product or of bytes stay together, however many steps they take: a
 // table.
 //
@@ -35,7 +37,7 @@ struct parts {
     uint32_t made_of[MAX_TABLE];
     int count;
     uint32_t own; // the product whose results the group works on
-    bool adds;    // the instruction that they meet in is a sum
+    bool joins;   // what they meet in is one more step of its end
 };
 
 struct group {
@@ -44,6 +46,7 @@ struct group {
     struct mgx_ins *in[MAX_INPUTS]; // operands that become parameters
     int in_count;
     bool whole;                // all that could join does, also what ends a product
+    bool bytes;                // the target multiplies them
     const struct parts *parts; // NULL: no products meet
 };
 
@@ -101,15 +104,62 @@ static bool leads_to(const struct group *g, const struct mgx_ins *ins, const str
     return false;
 }
 
+static bool is_constant(const struct mgx_ins *ins)
+{
+    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast) &&
+           ins->in_count == 1)
+        ins = ins->in[0];
+    return ins->literal != NULL;
+}
+
+// A step that costs no more than a few instructions.
+static bool is_light(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_add || ins->op == &mgx_op_mul || ins->op == &mgx_op_sub ||
+           ins->op == &mgx_op_max || ins->op == &mgx_op_min || ins->op == &mgx_op_relu ||
+           ins->op == &mgx_op_clip || ins->op == &mgx_op_dequantizelinear ||
+           ins->op == &mgx_op_quantizelinear;
+}
+
+// Is it made in light steps, that nobody else reads, of one array of bytes in memory and of
+// constants? *from: that array, NULL before the first call.
+static bool is_near_bytes(const struct mgx_ins *ins, const struct mgx_ins **from, int depth)
+{
+    if (!is_light(ins) || !mgx_used_once(ins) || depth == 0)
+        return false;
+    for (int i = 0; i < ins->in_count; i++) {
+        const struct mgx_ins *in = ins->in[i];
+        if (is_constant(in) || in == *from)
+            continue;
+        if (is_elementwise(in) && !mgx_type_is_byte(in->shape.type)) {
+            if (!is_near_bytes(in, from, depth - 1))
+                return false;
+        } else if (*from || mgx_is_product(in) || !mgx_type_is_byte(in->shape.type)) {
+            return false;
+        } else {
+            *from = in;
+        }
+    }
+    return *from != NULL;
+}
+
+static bool comes_from_bytes(const struct group *g, const struct mgx_ins *quantized)
+{
+    enum { LIGHT = 8 };
+    const struct mgx_ins *from = NULL;
+    return g->bytes && is_near_bytes(quantized, &from, LIGHT);
+}
+
 // Two values that are quantized, neither from the other, come from two products: one of them stays
 // what it is in memory, of bytes, so that its product takes the step to bytes.
 static bool parts_quantized(const struct group *g, const struct mgx_ins *in)
 {
     enum { DEPTH = 16 };
-    if (in->op != &mgx_op_quantizelinear || g->whole)
+    if (in->op != &mgx_op_quantizelinear || g->whole || comes_from_bytes(g, in))
         return false;
     for (int i = 1; i < g->count; i++)
-        if (g->ins[i]->op == &mgx_op_quantizelinear && !leads_to(g, in, g->ins[i], DEPTH))
+        if (g->ins[i]->op == &mgx_op_quantizelinear && !leads_to(g, in, g->ins[i], DEPTH) &&
+            !comes_from_bytes(g, g->ins[i]))
             return true;
     return false;
 }
@@ -136,7 +186,7 @@ static bool ends_product(const struct group *g, const struct mgx_ins *in)
     if (!is_single(made))
         return false;
     if (in->op == &mgx_op_quantizelinear)
-        return !g->parts->adds || made != g->parts->own;
+        return !g->parts->joins || made != g->parts->own;
     const bool reads_bytes =
         in->op == &mgx_op_dequantizelinear && in->in[0]->op == &mgx_op_quantizelinear;
     return made != g->parts->own && !reads_bytes;
@@ -215,18 +265,10 @@ static bool find_parts(const struct group *g, struct parts *p)
         if (all && !is_single(all) && !p->own) { // the first that two meet in
             p->own = made_of_operand(g, p, ins->in[0]);
             p->own &= ~p->own + 1;
-            p->adds = ins->op == &mgx_op_add;
+            p->joins = ins->op == &mgx_op_add || (g->bytes && ins->op == &mgx_op_mul);
         }
     }
     return made_of(p, g->ins[0]) && !is_single(made_of(p, g->ins[0])) && p->own;
-}
-
-static bool is_constant(const struct mgx_ins *ins)
-{
-    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast) &&
-           ins->in_count == 1)
-        ins = ins->in[0];
-    return ins->literal != NULL;
 }
 
 // Whether its constants are no more than targets have room for, however long it is: what one value
@@ -354,7 +396,10 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     struct mgx_ins *ins = m->last;
     while (ins) {
         struct mgx_ins *before = ins->prev;
-        struct group g = {.ins = {ins}, .count = 1, .table = table_steps(c->options)};
+        struct group g = {.ins = {ins},
+                          .count = 1,
+                          .table = table_steps(c->options),
+                          .bytes = c->options->target.multiplies_bytes};
         if (is_elementwise(ins) && ins->uses)
             grow_apart(&g);
         if (g.count > 1 && g.in_count > 0) {

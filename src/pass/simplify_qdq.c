@@ -5,8 +5,9 @@
 //     convolution(dq(x, s, p), dq(w, t, q))   =>  dq(quant_convolution(x, w, p, q), s t)
 //     convolution_backwards, likewise         =>  dq(quant_convolution_backwards(x, w, p, q), s t)
 //     q(dq(x, s, z), s, z)                    =>  x
-//     max pooling, slice, nearest resize (dq(x, s, z))
-//                                             =>  dq(max pooling, slice, resize (x), s, z)
+//     max pooling, slice, step, nearest resize (dq(x, s, z))
+//                                             =>  dq(max pooling, slice, step, resize (x), s, z)
+//     q(pad[value=0](dq(x, s, z)))            =>  q(dq(pad[value=z](x), s, z))
 //     q(concat(dq(x)...), s, z)               =>  concat(q(dq(x), s, z)...)
 //
 // with dq dequantizelinear and q quantizelinear. x and a have one scale and one zero point, known
@@ -311,6 +312,28 @@ static struct mgx_ins *chosen(struct mgx_rewriter *r, struct mgx_ins *ins,
     return again(ins, dq, mgx_emit_again(ins, ins, &dq->in[0], 1));
 }
 
+// Zeros around what is quantized again, wherever it is read: the zero point's byte.
+static struct mgx_ins *padded(struct mgx_rewriter *r, struct mgx_ins *ins,
+                              const struct mgx_match *m)
+{
+    struct mgx_ins *dq = ins->in[0];
+    double zero = 0;
+    (void)r, (void)m;
+    if (ins->in_count != 1 || mgx_ins_int(ins, "mode") != 0 || !is_single(dq) ||
+        mgx_attr_real(ins->op, ins->attr, "value") != 0 || !mgx_shape_elements(&ins->shape) ||
+        (dq->in_count == 3 && !mgx_splat_value(dq->in[2], &zero)))
+        return NULL;
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (use->user->op != &mgx_op_quantizelinear || use->slot != 0)
+            return NULL;
+    const struct mgx_ints pads = mgx_ins_ints(ins, "pads");
+    return again(
+        ins, dq,
+        mgx_emit_before(ins, &mgx_op_pad,
+                        MGX_ATTRS(mgx_ints("pads", pads.v, pads.count), mgx_real("value", zero)),
+                        MGX_IN(dq->in[0])));
+}
+
 static struct mgx_ins *quantized_parts(struct mgx_rewriter *r, struct mgx_ins *ins,
                                        const struct mgx_match *m)
 {
@@ -340,8 +363,9 @@ static const struct mgx_rule rules[] = {
     {"quantizelinear ~> x, of dequantizelinear(x)", MGX_IF_STATIC, .rewrite = requantized},
     {"quantizelinear ~> concat(quantizelinear(x)...), of concat(dequantizelinear(x)...)",
      MGX_IF_STATIC, .rewrite = quantized_parts},
-    {"pooling|slice|resize(dequantizelinear) ~> dequantizelinear(pooling(x))", MGX_IF_STATIC,
+    {"pooling|slice|step|resize(dequantizelinear) ~> dequantizelinear(pooling(x))", MGX_IF_STATIC,
      .rewrite = chosen},
+    {"pad(dequantizelinear) ~> dequantizelinear(pad(x))", MGX_IF_STATIC, .rewrite = padded},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
