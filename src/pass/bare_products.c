@@ -3,8 +3,9 @@
 //
 //     quant_dot(a, b, p, q)         =>  quant_dot(a, b) - p (sum b - k q) - q sum a      k: the depth
 //     quant_convolution(x, w#, p)   =>  quant_convolution(x, w) - p sum w
-//     quant_convolution(x, w#, p#), padded
-//                                   =>  the same of pad[value=p](x), without padding
+//     quant_convolution(x, w#, p), padded
+//                                   =>  the same of pad[value=p](x), without padding; of what is
+//                                       quantized by a p that the run finds: of quantized zeros
 //     int8 with a zero point of -128, uint8 with one of 128
 //                                   =>  the other type's, with one of 0: the same values
 //
@@ -285,19 +286,46 @@ static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     return less(ins, y, spread_single(ins, p, &like), sum_along(ins, b, rank - 2));
 }
 
-// The image with the padding in it, of the zero point's value.
-static struct mgx_ins *pad(struct mgx_ins *at, struct mgx_ins *x, int64_t value)
+static struct mgx_ins *emit_pad(struct mgx_ins *at, struct mgx_ins *x, double value)
 {
     const struct mgx_ints padding = mgx_ins_ints(at, "padding");
-    const int rank = x->shape.rank, spatial = rank - 2;
+    const int rank = at->in[0]->shape.rank, spatial = rank - 2;
     int64_t pads[2 * MGX_MAX_RANK] = {0};
     for (int d = 0; d < spatial; d++) {
         pads[d + 2] = padding.v[d];
         pads[d + 2 + rank] = padding.v[padding.count == spatial ? d : d + spatial];
     }
-    return mgx_emit_before(
-        at, &mgx_op_pad,
-        MGX_ATTRS(mgx_ints("pads", pads, 2 * rank), mgx_real("value", (double)value)), MGX_IN(x));
+    return mgx_emit_before(at, &mgx_op_pad,
+                           MGX_ATTRS(mgx_ints("pads", pads, 2 * rank), mgx_real("value", value)),
+                           MGX_IN(x));
+}
+
+// The one value that is spread over all places, whatever its rank; NULL: there are several.
+static struct mgx_ins *spread_value(struct mgx_ins *ins)
+{
+    while ((ins->op == &mgx_op_multibroadcast && ins->in_count == 1) ||
+           ins->op == &mgx_op_reshape || ins->op == &mgx_op_squeeze || ins->op == &mgx_op_unsqueeze)
+        ins = ins->in[0];
+    return mgx_shape_elements(&ins->shape) == 1 ? ins : NULL;
+}
+
+// The image with the padding in it, of the zero point's value. Where only the run knows that, zeros
+// go around what is quantized to it.
+static struct mgx_ins *pad(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *p)
+{
+    int64_t value;
+    if (known(p, &value))
+        return emit_pad(at, x, (double)value);
+    struct mgx_ins *in[3];
+    if (x->op != &mgx_op_quantizelinear || x->in_count != 3 || !spread_value(x->in[1]) ||
+        spread_value(x->in[2]) != spread_value(p))
+        return NULL;
+    if (!(in[0] = emit_pad(at, x->in[0], 0)))
+        return NULL;
+    const struct mgx_shape like = in[0]->shape;
+    for (int i = 1; i < 3; i++)
+        in[i] = mgx_emit_multibroadcast(at, spread_value(x->in[i]), like.lens, like.rank);
+    return mgx_emit_again(at, x, in, 3);
 }
 
 static struct mgx_ins *convolution(struct mgx_rewriter *r, struct mgx_ins *ins, struct mgx_ins *x,
@@ -317,16 +345,15 @@ static struct mgx_ins *bare_convolution(struct mgx_rewriter *r, struct mgx_ins *
 {
     (void)m;
     struct mgx_ins *x = ins->in[0], *w = ins->in[1], *p = zero_of(ins, 0);
-    int64_t value;
     if (ins->in_count == 2 || !multiplies_bytes(ins) || !is_nothing(zero_of(ins, 1)) ||
         !mgx_shape_is_static(&x->shape))
         return NULL;
     if (is_nothing(p))
         return convolution(r, ins, x, false);
     const bool padded = !mgx_ints_all(mgx_ins_ints(ins, "padding"), 0);
-    if (!w->literal || mgx_ins_int(ins, "padding_mode") != 0 || (padded && !known(p, &value)))
+    if (!w->literal || mgx_ins_int(ins, "padding_mode") != 0 || mgx_shape_elements(&p->shape) != 1)
         return NULL;
-    x = padded ? pad(ins, x, value) : x;
+    x = padded ? pad(ins, x, p) : x;
     return less_known(ins, convolution(r, ins, x, padded), p, w->literal, 0, 1);
 }
 

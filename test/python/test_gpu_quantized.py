@@ -300,3 +300,21 @@ def test_quantize_int8():
     runs = [np.array(program.run({"x": x})[0]) for _ in range(3)]
     assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
     assert np.sqrt(np.mean((runs[0] - want) ** 2) / np.mean(want**2)) < 0.03
+
+
+@pytest.mark.parametrize("elements", [1, 5, 1000, 16384, 16387, 300001, 1100003])
+@pytest.mark.parametrize("first", [0, 1])
+def test_ranges(elements, first):
+    """Scale and zero point of what is quantized while it runs, of one block, of several, and at addresses that are not even."""
+    b = Builder([SEED, 9, elements])
+    x = (b.rng.standard_normal(elements + first) * b.rng.uniform(0.1, 10)).astype(np.float32)
+    x[-1] = b.pick(-77, 0, 55)  # the last one is the end of the range, or neither is
+    value = b.op("slice", [b.param(x)], axes=[0], starts=[first], ends=[elements + first])
+    b.main.add_return([b.op("byte_range", [value])])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    assert "gpu::byte_range" in b.program.explain()
+    low, high = min(x[first:].min(), np.float32(0)), max(x[first:].max(), np.float32(0))
+    scale = (high - low) / np.float32(255) or np.float32(1)
+    for _ in range(3):
+        got = np.array(b.program.run(b.feeds)[0])
+        assert got[0] == pytest.approx(scale, rel=1e-6) and got[1] == np.clip(np.rint(-low / got[0]), 0, 255), (got, low, high)

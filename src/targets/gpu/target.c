@@ -227,7 +227,8 @@ static const struct mgx_pass *const first[] = {&mgx_pass_pack_weights,
 
 // Models that come quantised: bytes are seen where an exporter wrote them, with their scales beside
 // them ...
-static const struct mgx_pass *const seen[] = {&mgx_pass_simplify_qdq, &mgx_pass_pack_weights, NULL};
+static const struct mgx_pass *const seen[] = {&mgx_pass_find_byte_range, &mgx_pass_simplify_qdq,
+                                              &mgx_pass_pack_weights, NULL};
 
 // ... and again when views and constants have moved out of their way. Then products lose what kernels
 // do not do, and the rest is spelled out.
@@ -255,6 +256,7 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   &mgx_pass_eliminate_common_subexpression,
                                                   &mgx_pass_reduce_bytes,
                                                   &mgx_pass_repeat_dequantize,
+                                                  &mgx_pass_spread_byte_range,
                                                   &mgx_pass_fuse_reduce,
                                                   &mgx_pass_fuse_pointwise,
                                                   &mgx_pass_fuse_attention,

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// What follows from a range that is found while it runs is worked out where it is read.
+//
+//     multibroadcast(f(byte_range(x)[i], c))  =>  f(multibroadcast(byte_range(x)[i]), multibroadcast(c))
+//
+// f is a few light element-wise steps of one number, or of one for each column: a scale times those of
+// the weights, a zero point times their sums. Each would be a launch of its own; as a step of the product's
+// end, or of what quantizes, it costs an instruction. Rules that work before a broadcast instead of behind
+// it would undo this, so it runs last before fusing, on the GPU target.
+#include "pass/engine/emit.h"
+#include "pass/engine/walk.h"
+
+enum { DEEPEST = 12, MOST = 1 << 14 }; // steps of f; numbers that it is worked out for
+
+static bool is_light(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_mul || ins->op == &mgx_op_add || ins->op == &mgx_op_sub ||
+           ins->op == &mgx_op_convert || ins->op == &mgx_op_neg;
+}
+
+static bool is_renamed(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_reshape || ins->op == &mgx_op_squeeze || ins->op == &mgx_op_unsqueeze;
+}
+
+// Does it follow in light steps from a range?
+static bool is_of_range(const struct mgx_ins *ins, int depth)
+{
+    if (ins->literal || depth == 0 || !mgx_shape_is_static(&ins->shape) ||
+        mgx_shape_elements(&ins->shape) > MOST)
+        return false;
+    if (ins->op == &mgx_op_slice)
+        return ins->in[0]->op == &mgx_op_byte_range;
+    const bool one = mgx_shape_elements(&ins->shape) == 1;
+    if (!is_light(ins) && !(is_renamed(ins) && one) && ins->op != &mgx_op_multibroadcast)
+        return false;
+    for (int i = 0; i < ins->in_count; i++)
+        if (is_of_range(ins->in[i], depth - 1))
+            return true;
+    return false;
+}
+
+// What one number is a view of.
+static struct mgx_ins *named(struct mgx_ins *ins)
+{
+    while (is_renamed(ins) && mgx_shape_elements(&ins->in[0]->shape) == 1)
+        ins = ins->in[0];
+    return ins;
+}
+
+static struct mgx_ins *spread(struct mgx_ins *at, struct mgx_ins *ins, const struct mgx_shape *like,
+                              int depth)
+{
+    enum { INPUTS = 4 };
+    const int64_t one = 1;
+    struct mgx_ins *in[INPUTS];
+    while ((ins = named(ins))->op == &mgx_op_multibroadcast)
+        ins = ins->in[0];
+    if (!is_of_range(ins, depth) || ins->op == &mgx_op_slice || ins->in_count > INPUTS) {
+        if (mgx_shape_elements(&ins->shape) == 1)
+            ins = mgx_emit_reshape(at, ins, &one, 1);
+        return mgx_emit_multibroadcast(at, ins, like->lens, like->rank);
+    }
+    for (int i = 0; i < ins->in_count; i++)
+        if (!(in[i] = spread(at, ins->in[i], like, depth - 1)))
+            return NULL;
+    return mgx_emit_again(at, ins, in, ins->in_count);
+}
+
+static bool is_read_by_place(const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (!(use->user->op->flags & MGX_OP_POINTWISE))
+            return false;
+    return true;
+}
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    if (m->bypass)
+        return MGX_OK;
+    MGX_EACH (ins, m) {
+        struct mgx_ins *from = ins->op == &mgx_op_multibroadcast ? named(ins->in[0]) : NULL;
+        if (!from || from->op == &mgx_op_slice || !is_read_by_place(ins) ||
+            !is_of_range(from, DEEPEST))
+            continue;
+        const struct mgx_shape like = ins->shape;
+        struct mgx_ins *wide = spread(ins, from, &like, DEEPEST);
+        if (!wide)
+            return mgx_program_status(c->program, c->diag);
+        mgx_replace_uses(ins, wide);
+        c->changed = true;
+    }
+    return MGX_OK;
+}
+
+const struct mgx_pass mgx_pass_spread_byte_range = {
+    .name = "spread_byte_range",
+    .meaning = "what follows from a range found while it runs is worked out where it is read",
+    .module = run,
+};
