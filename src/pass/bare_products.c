@@ -2,7 +2,9 @@
 // Products of bytes lose their zero points, so that kernels multiply the bytes as they are.
 //
 //     quant_dot(a, b, p, q)         =>  quant_dot(a, b) - p (sum b - k q) - q sum a      k: the depth
-//     quant_convolution(x, w#, p)   =>  quant_convolution(x, w) - p sum w
+//     quant_convolution(x, w#, p, q#)
+//                                   =>  quant_convolution(x, w) - quant_convolution(x, q ones)
+//                                       - p (sum w - k q)
 //     quant_convolution(x, w#, p), padded
 //                                   =>  the same of pad[value=p](x), without padding; of what is
 //                                       quantized by a p that the run finds: of quantized zeros
@@ -328,33 +330,93 @@ static struct mgx_ins *pad(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins
     return mgx_emit_again(at, x, in, 3);
 }
 
-static struct mgx_ins *convolution(struct mgx_rewriter *r, struct mgx_ins *ins, struct mgx_ins *x,
-                                   bool padded)
+// The same convolution by other weights, of so many groups; `padded`: x has the padding in it.
+static struct mgx_ins *convolve(struct mgx_rewriter *r, struct mgx_ins *ins, struct mgx_ins *x,
+                                struct mgx_ins *w, int64_t groups, bool padded)
 {
     static const int64_t zeros[2 * MGX_MAX_RANK];
     void *attr = mgx_edit_attr(r->call->program, ins);
     if (padded && attr &&
         !mgx_edit_ints(r->call->program, ins->op, attr, "padding", zeros, ins->shape.rank - 2))
         return NULL;
-    struct mgx_ins *in[] = {x, ins->in[1]};
-    return x ? mgx_emit_edited(ins, ins->op, attr, in, 2) : NULL;
+    if (attr)
+        mgx_edit_int(ins->op, attr, "group", groups);
+    struct mgx_ins *in[] = {x, w};
+    return x && w ? mgx_emit_edited(ins, ins->op, attr, in, 2) : NULL;
+}
+
+// q times what a convolution's windows sum up to: a convolution by q wherever w has a weight. Of one group
+// and one q its results are the same for every column, and it has one.
+static struct mgx_ins *weigh_windows(struct mgx_rewriter *r, struct mgx_ins *ins, struct mgx_ins *x,
+                                     const struct mgx_tensor *q, bool padded)
+{
+    const int64_t groups = mgx_ins_int(ins, "group"), values = mgx_shape_elements(&q->shape);
+    struct mgx_shape shape = ins->in[1]->shape;
+    struct mgx_tensor all;
+    shape.lens[0] = groups == 1 && values == 1 ? 1 : shape.lens[0];
+    shape = mgx_shape_make(q->shape.type, shape.rank, shape.lens);
+    if (mgx_tensor_create(&all, &shape, &ins->owner->program->diag) != MGX_OK)
+        return NULL;
+    const int64_t depth = mgx_shape_elements(&shape) / shape.lens[0];
+    for (int64_t i = 0; i < shape.lens[0]; i++) {
+        const int64_t at = mgx_shape_index(&q->shape, values == 1 ? 0 : i);
+        memset((uint8_t *)all.data + i * depth, ((const uint8_t *)q->data)[at], (size_t)depth);
+    }
+    struct mgx_ins *w = mgx_add_literal(ins->owner, &all);
+    mgx_tensor_release(&all);
+    return convolve(r, ins, x, w, groups, padded);
+}
+
+// Sum w - k q for every column, as a literal of 32 bits that wraps.
+static struct mgx_ins *sum_weights(struct mgx_ins *at, const struct mgx_tensor *w,
+                                   const struct mgx_tensor *q)
+{
+    struct mgx_ins *sums = sum_literal(at, w, 0, -1);
+    const int64_t columns = w->shape.lens[0], depth = mgx_shape_elements(&w->shape) / columns;
+    const bool one = mgx_shape_elements(&q->shape) == 1;
+    for (int64_t i = 0; sums && i < columns; i++) {
+        const int64_t zero =
+            mgx_load_int(q->shape.type, q->data, mgx_shape_index(&q->shape, one ? 0 : i));
+        ((uint32_t *)sums->literal->data)[i] -= (uint32_t)(depth * zero);
+    }
+    return sums;
+}
+
+// y - windows - p (sum w - k q), where y is of the bytes as they are.
+static struct mgx_ins *less_both(struct mgx_ins *at, struct mgx_ins *y, struct mgx_ins *windows,
+                                 struct mgx_ins *p, const struct mgx_tensor *q)
+{
+    if (!y || !windows)
+        return NULL;
+    const struct mgx_shape like = y->shape;
+    y = mgx_emit_binary(at, &mgx_op_sub, y,
+                        mgx_emit_multibroadcast(at, windows, like.lens, like.rank));
+    if (is_nothing(p) || !y)
+        return y;
+    struct mgx_ins *sums = mgx_emit_spread(at, sum_weights(at, at->in[1]->literal, q), 1, &like);
+    return mgx_emit_binary(at, &mgx_op_sub, y,
+                           mgx_emit_binary(at, &mgx_op_mul, sums, spread_single(at, p, &like)));
 }
 
 static struct mgx_ins *bare_convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
                                         const struct mgx_match *m)
 {
     (void)m;
-    struct mgx_ins *x = ins->in[0], *w = ins->in[1], *p = zero_of(ins, 0);
-    if (ins->in_count == 2 || !multiplies_bytes(ins) || !is_nothing(zero_of(ins, 1)) ||
-        !mgx_shape_is_static(&x->shape))
+    struct mgx_ins *x = ins->in[0], *w = ins->in[1], *p = zero_of(ins, 0), *q = zero_of(ins, 1);
+    const int64_t groups = mgx_ins_int(ins, "group");
+    const bool padded = !is_nothing(p) && !mgx_ints_all(mgx_ins_ints(ins, "padding"), 0);
+    if (ins->in_count == 2 || !multiplies_bytes(ins) || !mgx_shape_is_static(&x->shape))
         return NULL;
-    if (is_nothing(p))
-        return convolution(r, ins, x, false);
-    const bool padded = !mgx_ints_all(mgx_ins_ints(ins, "padding"), 0);
-    if (!w->literal || mgx_ins_int(ins, "padding_mode") != 0 || mgx_shape_elements(&p->shape) != 1)
+    if (is_nothing(p) && is_nothing(q))
+        return convolve(r, ins, x, w, groups, false);
+    if (!w->literal || mgx_ins_int(ins, "padding_mode") != 0 ||
+        (p && mgx_shape_elements(&p->shape) != 1) || (!is_nothing(q) && !q->literal))
         return NULL;
     x = padded ? pad(ins, x, p) : x;
-    return less_known(ins, convolution(r, ins, x, padded), p, w->literal, 0, 1);
+    struct mgx_ins *y = convolve(r, ins, x, w, groups, padded);
+    if (is_nothing(q))
+        return less_known(ins, y, p, w->literal, 0, 1);
+    return less_both(ins, y, weigh_windows(r, ins, x, q->literal, padded), p, q->literal);
 }
 
 static const struct mgx_rule rules[] = {
@@ -365,7 +427,7 @@ static const struct mgx_rule rules[] = {
      .rewrite = turn_dequantized},
     {"quant_dot ~> quant_dot(a, b) - p (sum b - k q) - q sum a", MGX_IF_STATIC,
      .rewrite = bare_dot},
-    {"quant_convolution ~> quant_convolution(x, w) - p sum w", MGX_IF_STATIC,
+    {"quant_convolution ~> quant_convolution(x, w) - q sum x - p (sum w - k q)", MGX_IF_STATIC,
      .rewrite = bare_convolution},
 };
 
