@@ -3,9 +3,12 @@
 //
 //     multibroadcast(f(byte_range(x)[i], c))  =>  f(multibroadcast(byte_range(x)[i]), multibroadcast(c))
 //
+//     quantizelinear(x, r[0], r[1])  =>  quantizelinear(x r[2] + r[3], 1 / 255)       r: byte_range(y)
+//
 // f is a few light element-wise steps of one number, or of one for each column: a scale times those of
 // the weights, a zero point times their sums. Each would be a launch of its own; as a step of the product's
-// end, or of what quantizes, it costs an instruction. Rules that work before a broadcast instead of behind
+// end, or of what quantizes, it costs an instruction. What is quantized is no longer divided, and its byte's
+// range is that of 0 to 1 (scale_once says what that does to ties). Rules that work before a broadcast instead of behind
 // it would undo this, so it runs last before fusing, on the GPU target.
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
@@ -75,11 +78,51 @@ static bool is_read_by_place(const struct mgx_ins *ins)
     return true;
 }
 
+// The range whose part of that number an operand is everywhere; NULL: of none.
+static struct mgx_ins *range_of(struct mgx_ins *ins, int number)
+{
+    while (ins->op == &mgx_op_multibroadcast || is_renamed(ins) || ins->op == &mgx_op_convert)
+        ins = ins->in[0];
+    return ins->op == &mgx_op_slice && ins->in[0]->op == &mgx_op_byte_range &&
+                   mgx_ins_ints(ins, "starts").v[0] == number
+               ? ins->in[0]
+               : NULL;
+}
+
+static struct mgx_ins *part_over(struct mgx_ins *at, struct mgx_ins *range, int number)
+{
+    return mgx_emit_multibroadcast(at, mgx_emit_slice(at, range, 0, number, number + 1),
+                                   at->shape.lens, at->shape.rank);
+}
+
+// What is quantized by a range, as a share of it; NULL: it is not.
+static struct mgx_ins *share(struct mgx_ins *ins)
+{
+    struct mgx_ins *range = ins->op == &mgx_op_quantizelinear && ins->in_count == 3 &&
+                                    ins->shape.type == MGX_UINT8 &&
+                                    ins->in[0]->shape.type == MGX_FLOAT
+                                ? range_of(ins->in[1], 0)
+                                : NULL;
+    if (!range || range_of(ins->in[2], 1) != range)
+        return NULL;
+    const struct mgx_shape like = ins->in[0]->shape;
+    struct mgx_ins *x = mgx_emit_binary(ins, &mgx_op_mul, ins->in[0], part_over(ins, range, 2));
+    x = mgx_emit_binary(ins, &mgx_op_add, x, part_over(ins, range, 3));
+    struct mgx_ins *in[] = {x, mgx_emit_splat(ins, &like, (float)(1 / 255.0))};
+    return x && in[1] ? mgx_emit_again(ins, ins, in, 2) : NULL;
+}
+
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     if (m->bypass)
         return MGX_OK;
     MGX_EACH (ins, m) {
+        struct mgx_ins *shared = share(ins);
+        if (shared) {
+            mgx_replace_uses(ins, shared);
+            c->changed = true;
+            continue;
+        }
         struct mgx_ins *from = ins->op == &mgx_op_multibroadcast ? named(ins->in[0]) : NULL;
         if (!from || from->op == &mgx_op_slice || !is_read_by_place(ins) ||
             !is_of_range(from, DEEPEST))

@@ -318,3 +318,4 @@ def test_ranges(elements, first):
     for _ in range(3):
         got = np.array(b.program.run(b.feeds)[0])
         assert got[0] == pytest.approx(scale, rel=1e-6) and got[1] == np.clip(np.rint(-low / got[0]), 0, 255), (got, low, high)
+        assert got[2] == pytest.approx(1 / (255 * scale), rel=1e-6) and got[3] == pytest.approx(got[1] / 255, rel=1e-6)
