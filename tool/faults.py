@@ -214,8 +214,8 @@ def tests_of(area):
     """Those of the area's tests that this tree has, each once."""
     found = []
     for test in AREAS[area][1]:
-        paths = sorted((ROOT / "test").glob(test.replace("/*", "/**/*") + "_test.c"))
-        found += [test] if test in SUITES or test.startswith("python/") else [str(p.relative_to(ROOT / "test"))[:-len("_test.c")] for p in paths]
+        paths = sorted((TREE / "test").glob(test.replace("/*", "/**/*") + "_test.c"))
+        found += [test] if test in SUITES or test.startswith("python/") else [str(p.relative_to(TREE / "test"))[:-len("_test.c")] for p in paths]
     return list(dict.fromkeys(found))
 
 

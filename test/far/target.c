@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "pass/engine/product.h"
 #include "pass/engine/region.h"
 #include "plan/plan.h"
 
@@ -41,6 +42,12 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     return product && strcmp(tag, "epilogue") == 0;
 }
 
+static bool takes(void *user, const struct mgx_product_roles *roles)
+{
+    return !user && !roles->factor && !roles->make && !roles->pad &&
+           roles->product->op == &mgx_op_dot;
+}
+
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag)
 {
@@ -51,6 +58,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .output_params = far_outputs};
     struct mgx_pass_options pass = options->pass;
     pass.target.supports = supports;
+    pass.target.takes = takes;
     TRY(mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag));
     TRY(mgx_run_passes(p, pipeline, &pass, diag));
     struct mgx_plan_machine *machine = calloc(1, sizeof *machine);

@@ -25,6 +25,8 @@
 
 #include "op/eval/eval.h"
 #include "pass/pass.h"
+#include "targets/cpu/lower/epilogue.h"
+#include "targets/gpu/lower/lower.h"
 
 enum { MAX_RESULTS = 16 };
 
@@ -50,6 +52,11 @@ static bool takes_all(void *user, const char *tag, const struct mgx_region *regi
     return !user && tag && region;
 }
 
+static bool takes_roles(void *user, const struct mgx_product_roles *roles)
+{
+    return !user && roles;
+}
+
 // As the CPU's kernels do.
 static bool takes_constants(struct mgx_bytes_known known)
 {
@@ -66,7 +73,10 @@ static enum mgx_status run_pass(const struct one *c, struct mgx_program *p, stru
                    .takes_bytes = takes_constants,
                    .near_bytes = c->near_bytes ? 1 << 16 : 0,
                    .threads = c->near_bytes,
-                   .supports = c->supported ? takes_all : NULL},
+                   .supports = c->supported ? takes_all : NULL,
+                   .takes = c->supported         ? takes_roles
+                            : c->multiplies_bytes ? gpu_takes
+                                                  : cpu_takes},
         .verify = true};
     return mgx_run_passes(p, passes, &options, diag);
 }

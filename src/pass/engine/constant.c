@@ -140,6 +140,17 @@ static bool repeats(const struct mgx_tensor *t, int64_t count)
     return memcmp(data, data + size, (size_t)(count - 1) * size) == 0;
 }
 
+const struct mgx_tensor *mgx_scalar_constant(const struct mgx_ins *ins)
+{
+    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast ||
+            ins->op == &mgx_op_scalar) &&
+           ins->in_count >= 1) // a second input gives lengths only
+        ins = ins->in[0];
+    if (!ins->literal || !mgx_type_is_number(ins->shape.type) || !mgx_shape_elements(&ins->shape))
+        return NULL;
+    return mgx_shape_space(&ins->shape) == 1 ? ins->literal : NULL;
+}
+
 bool mgx_splat_value(const struct mgx_ins *ins, double *value)
 {
     int64_t count = 0;

@@ -8,8 +8,9 @@
 
 #include "op/op.h"
 
-struct mgx_region;     // region.h
-struct mgx_pass_trail; // history.h
+struct mgx_region;        // region.h
+struct mgx_product_roles; // roles.h
+struct mgx_pass_trail;    // history.h
 
 // What is constant of a product of bytes.
 struct mgx_bytes_known {
@@ -25,9 +26,10 @@ struct mgx_pass_target {
     bool (*floats_pay)(void *user, const struct mgx_ins *product);
     // Which products of bytes its kernels take; NULL: all.
     bool (*takes_bytes)(struct mgx_bytes_known known);
-    int table_steps;    // of a function of bytes, that it makes a table of (0: not known)
     int threads;        // that the program will be run by (0: not known)
     int64_t near_bytes; // that a thread reads fast (L2 of a CPU; 0: not known)
+    // Does its product take what is done before it, or behind it? (mgx_target_takes)
+    bool (*takes)(void *user, const struct mgx_product_roles *roles);
     // Its word on a region that fusion has found: does a kernel of its own take it, tagged so?
     // Without it every region becomes a group.
     bool (*supports)(void *user, const char *tag, const struct mgx_region *region);

@@ -6,7 +6,6 @@
 #include "plan/contest.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
-#include "plan/table.h"
 #include "targets/cpu/kernel/tile/tile.h"
 #include "targets/cpu/lower/integer.h"
 #include "targets/cpu/lower/lower.h"
@@ -172,7 +171,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     pass.target.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, isa) != NULL;
     pass.target.floats_pay = cpu_floats_pay;
     pass.target.takes_bytes = cpu_integer_takes;
-    pass.target.table_steps = MGX_PLAN_TABLE_STEPS;
+    pass.target.takes = cpu_takes;
     pass.target.user = &floats;
     pass.target.threads = options->threads ? options->threads : mgx_cpus_usable();
     pass.target.near_bytes = mgx_cpu_l2();

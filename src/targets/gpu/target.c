@@ -204,10 +204,6 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
         return gpu_attention_bytes_supports(user, region->ins[0], region->ins[1]);
     if (strcmp(tag, "attention_bytes") == 0)
         return gpu_attention_bytes_reads(region->ins[1]);
-    if (strcmp(tag, "packed") == 0)
-        return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
-    if (strcmp(tag, "padded") == 0)
-        return gpu_direct_pads(region->ins[0], region->ins[1]);
     if (strcmp(tag, "packed_weights") == 0)
         return gpu_few_supports(region->ins[0]);
     if (strcmp(tag, "bounded") == 0)
@@ -291,6 +287,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
         mgx_facts_of(p) | (options->offload_copy ? 0 : (unsigned)MGX_RESULTS_PLACED);
     struct mgx_pass_options pass = options->pass;
     pass.target.supports = supports;
+    pass.target.takes = gpu_takes;
     pass.target.user = gpu_machine(machine)->device;
     pass.target.multiplies_bytes = facts & (MGX_QUANTIZED | MGX_INTEGER);
     struct mgx_plan_folder *folder = NULL;

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "pass/engine/constant.h"
+#include "plan/table.h"
 #include "targets/cpu/kernel/move/convert.h"
 #include "targets/cpu/kernel/product/copy_rows.h"
 
@@ -241,73 +243,39 @@ static bool is_main(const struct mgx_op *op, const struct mgx_op *wanted)
            (wanted == &mgx_op_convolution_backwards && op == &mgx_op_quant_convolution_backwards);
 }
 
-// The operator by itself.
-static void take_alone(struct cpu_match *m)
+static bool find_roles(struct cpu_match *m, const struct mgx_op *op)
 {
-    const struct mgx_ins *ins = m->c->ins;
-    m->main = m->last = ins;
-    m->param_count = ins->in_count;
-    for (int i = 0; i < ins->in_count; i++)
-        m->params[i] = ins->in[i];
-}
-
-// The operator, a product before it and one instruction after it; false for any other body.
-static bool take_body(struct cpu_match *m, const struct mgx_module *body, const struct mgx_op *op)
-{
-    m->param_count = mgx_module_parameters(body, m->params, CPU_EPILOGUE_INPUTS + 4);
-    for (const struct mgx_ins *i = body->first; i; i = i->next) {
-        if (is_main(i->op, op) && !m->main)
-            m->main = i;
-        else if (i->op == &mgx_op_mul && !m->main && !m->before)
-            m->before = i;
-        else if (!(i->op->flags & MGX_OP_BUILTIN) && (m->last || is_main(i->op, op)))
-            return false; // more than one instruction after it
-        else if (!(i->op->flags & MGX_OP_BUILTIN))
-            m->last = i;
-    }
-    m->last = m->last ? m->last : m->main;
-    return m->main != NULL;
-}
-
-static bool find_parts(struct cpu_match *m, const struct mgx_op *op)
-{
-    const struct mgx_ins *ins = m->c->ins;
-    if (is_main(ins->op, op)) {
-        take_alone(m);
-        return true;
-    }
-    if (ins->op != &mgx_op_group || ins->mod_count != 1 || ins->in_count > CPU_EPILOGUE_INPUTS ||
-        !take_body(m, ins->mod[0], op))
+    struct mgx_product_roles *roles = &m->roles;
+    if (!mgx_read_product(m->c->ins, roles) || m->c->ins->in_count > CPU_EPILOGUE_INPUTS ||
+        !is_main(roles->product->op, op) || roles->make || roles->pad ||
+        (roles->factor && op != &mgx_op_convolution))
         return false;
-    if (m->before && (m->main->in[0] != m->before || op != &mgx_op_convolution))
-        return false;
-    return mgx_module_result_count(ins->mod[0]) == 1 &&
-           mgx_module_result(ins->mod[0], 0) == m->last;
+    m->main = roles->product;
+    m->last = roles->end ? roles->end : roles->product;
+    return true;
 }
 
-// The product before the main operator: the factor is the broadcast one, *first the other.
-static bool find_factor(struct cpu_match *m, const struct mgx_ins **first)
+// The product before the main operator: the factor is the broadcast one; the number of the other.
+static int find_factor(struct cpu_match *m)
 {
-    *first = m->main->in[0];
-    if (!m->before)
-        return true;
-    const int a = cpu_match_input(m, m->before->in[0]), b = cpu_match_input(m, m->before->in[1]);
+    const struct mgx_ins *mul = m->roles.factor;
+    if (!mul)
+        return mgx_product_operand(&m->roles, 0);
+    const int a = cpu_match_input(m, mul->in[0]), b = cpu_match_input(m, mul->in[1]);
     if (a < 0 || b < 0)
-        return false;
+        return -1;
     const bool swapped = mgx_shape_is_broadcasted(&m->c->in[a]);
     m->out->factor = swapped ? a : b;
-    *first = m->before->in[swapped ? 1 : 0];
-    return true;
+    return swapped ? b : a;
 }
 
 static bool find_main_inputs(struct cpu_match *m)
 {
-    const struct mgx_ins *first;
     m->out->main_count = m->main->in_count;
-    if (m->out->main_count > MGX_COUNT(m->out->main_in) || !find_factor(m, &first))
+    if (m->out->main_count > MGX_COUNT(m->out->main_in))
         return false;
     for (int i = 0; i < m->main->in_count; i++) {
-        m->out->main_in[i] = cpu_match_input(m, i ? m->main->in[i] : first);
+        m->out->main_in[i] = i ? mgx_product_operand(&m->roles, i) : find_factor(m);
         if (m->out->main_in[i] < 0)
             return false;
     }
@@ -330,6 +298,52 @@ static bool match_last(struct cpu_match *m)
     return match_general(m);
 }
 
+// --- what passes are told ---
+
+// More constants than a block program has room for make no table.
+static bool has_few_constants(const struct mgx_product_roles *roles)
+{
+    enum { MOST = 32 };
+    const struct mgx_ins *seen[MOST];
+    int count = 0;
+    for (int i = 0; i < roles->step_count; i++)
+        for (int k = 0; k < roles->steps[i]->in_count; k++) {
+            const struct mgx_ins *in = roles->steps[i]->in[k];
+            int at = 0;
+            while (at < count && seen[at] != in)
+                at++;
+            if (at < count || !mgx_scalar_constant(in))
+                continue;
+            if (count == MOST)
+                return false;
+            seen[count++] = in;
+        }
+    return true;
+}
+
+// Behind bytes an end mixes in one operand, as a sum; and one line leads to its bytes: two values
+// that are quantized, neither from the other, come from two products.
+static bool takes_bytes(const struct mgx_product_roles *roles)
+{
+    if (roles->meet && roles->meet->op != &mgx_op_add)
+        return false;
+    for (int i = 1; i < roles->step_count; i++)
+        if (roles->steps[i]->op == &mgx_op_quantizelinear &&
+            !mgx_step_leads(roles, roles->bytes, roles->steps[i]))
+            return false;
+    return true;
+}
+
+bool cpu_takes(void *user, const struct mgx_product_roles *roles)
+{
+    (void)user;
+    if (roles->bytes)
+        return takes_bytes(roles);
+    if (roles->steps) // a function of bytes
+        return roles->step_count <= MGX_PLAN_TABLE_STEPS && has_few_constants(roles);
+    return !roles->make && !roles->pad && !roles->end;
+}
+
 bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
                         const struct mgx_ins **main)
 {
@@ -337,7 +351,7 @@ bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struc
     struct cpu_match m = {.c = c, .out = out, .column = op == &mgx_op_dot ? c->out->rank - 1 : 1};
     *out = (struct cpu_epilogue){
         .bias = -1, .residual = -1, .factor = -1, .scale = -1, .scale_value = 1};
-    if (!find_parts(&m, op))
+    if (!find_roles(&m, op))
         return false;
     *main = m.main;
     out->integer = m.main->shape.type == MGX_INT32;

@@ -10,6 +10,7 @@
 // The body of a convolution may begin with a product: main(x * factor[channel], w).
 #pragma once
 
+#include "pass/engine/product.h"
 #include "targets/cpu/kernel/end/end.h"
 #include "targets/cpu/lower/body.h"
 
@@ -92,6 +93,8 @@ struct cpu_epilogue_run {
 // last axis of a product. False: not such a thing (c->why may say why).
 bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
                         const struct mgx_ins **main);
+// mgx_pass_target.takes.
+bool cpu_takes(void *user, const struct mgx_product_roles *roles);
 // The list that the match came to.
 struct mgx_end cpu_epilogue_list(const struct cpu_epilogue *e);
 // `detail` and the list's steps, for explanations.

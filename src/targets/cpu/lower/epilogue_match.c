@@ -29,11 +29,7 @@ const struct mgx_ins *cpu_match_leaf(const struct cpu_match *m, const struct mgx
 
 int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf)
 {
-    assert(m->param_count <= CPU_EPILOGUE_INPUTS + 4);
-    for (int i = 0; i < m->param_count; i++)
-        if (m->params[i] == leaf)
-            return i;
-    return -1;
+    return m->roles.body ? mgx_parameter_index(leaf) : -1;
 }
 
 // An input of 16 bits is meant where the body makes floats of it.

@@ -9,11 +9,9 @@
 
 struct cpu_match {
     struct mgx_plan_offer *c;
-    const struct mgx_ins *before;      // a product whose result main reads first, or NULL
+    struct mgx_product_roles roles;
     const struct mgx_ins *main, *last; // in the group's body; last == main without an epilogue
-    struct mgx_ins *params[CPU_EPILOGUE_INPUTS + 4];
-    int param_count;
-    int column; // axis
+    int column;                        // axis
     struct cpu_epilogue *out;
 };
 

@@ -36,12 +36,12 @@ static bool read_group(const struct mgx_plan_offer *c, struct gpu_attention *a)
     a->between = roles.between;
     a->guarded = roles.guard != NULL;
     if (a->weigh->op != &mgx_op_dot ||
-        (a->between && !gpu_body_around(body, a->between, a->scores, GPU_CALL_INPUTS - 4, a->extra,
+        (a->between && !gpu_body_around(a->between, a->scores, GPU_CALL_INPUTS - 4, a->extra,
                                         &a->extra_count, &a->place)))
         return false;
-    a->q = gpu_body_input(body, a->scores->in[0]);
-    a->k = gpu_body_input(body, a->scores->in[1]);
-    a->v = gpu_body_input(body, a->weigh->in[1]);
+    a->q = mgx_parameter_index(a->scores->in[0]);
+    a->k = mgx_parameter_index(a->scores->in[1]);
+    a->v = mgx_parameter_index(a->weigh->in[1]);
     return a->q >= 0 && a->k >= 0 && a->v >= 0;
 }
 

@@ -51,12 +51,12 @@ static bool read_group(const struct mgx_plan_offer *c, struct bytes *b)
     b->softmax = b->narrow ? made_of(b->narrow, &mgx_op_softmax) : NULL;
     a->between = b->softmax ? b->softmax->in[0] : NULL;
     a->scores = a->between ? made_of(a->between, &mgx_op_quant_dot) : NULL;
-    if (!a->scores || !gpu_body_around(body, a->between, a->scores, GPU_CALL_INPUTS - 3, a->extra,
+    if (!a->scores || !gpu_body_around(a->between, a->scores, GPU_CALL_INPUTS - 3, a->extra,
                                        &a->extra_count, &a->place))
         return false;
-    a->q = gpu_body_input(body, a->scores->in[0]);
-    a->k = gpu_body_input(body, a->scores->in[1]);
-    a->v = gpu_body_input(body, a->weigh->in[1]);
+    a->q = mgx_parameter_index(a->scores->in[0]);
+    a->k = mgx_parameter_index(a->scores->in[1]);
+    a->v = mgx_parameter_index(a->weigh->in[1]);
     return a->q >= 0 && a->k >= 0 && a->v >= 0;
 }
 
@@ -154,7 +154,7 @@ static int zero_of(const struct mgx_plan_offer *c, const struct mgx_ins *dot, in
 {
     double value = 0;
     const int at = operand + 2;
-    const int input = at < dot->in_count ? gpu_body_input(c->ins->mod[0], dot->in[at]) : -1;
+    const int input = at < dot->in_count ? mgx_parameter_index(dot->in[at]) : -1;
     return input >= 0 && mgx_splat_value(c->ins->in[input], &value) ? (int)value : 0;
 }
 
@@ -176,7 +176,7 @@ static bool emit_numbers(struct mgx_str *out, const struct mgx_plan_offer *c,
             mgx_str_printf(out, "(%s)s;\n", name);
             continue;
         }
-        const int input = gpu_body_input(c->ins->mod[0], ins->in[i]);
+        const int input = mgx_parameter_index(ins->in[i]);
         if (input < 0 || !mgx_splat_value(c->ins->in[input], &number))
             return false;
         if (gpu_type_class(type) == GPU_REAL)
@@ -195,7 +195,7 @@ static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, con
     double scale;
     mgx_str_put(out, "FUNCTION u32 narrow(float s)\n{\n");
     if (quantizes_alone(b)) {
-        const int input = gpu_body_input(c->ins->mod[0], b->narrow->in[1]);
+        const int input = mgx_parameter_index(b->narrow->in[1]);
         if (input < 0 || !mgx_splat_value(c->ins->in[input], &scale))
             return false;
         mgx_str_put(out, "    return (u32)quick_last_share(s * ");

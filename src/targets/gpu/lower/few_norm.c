@@ -86,7 +86,7 @@ bool gpu_few_norm_read(const struct mgx_ins *ins, struct gpu_few_norm *norm)
     }
     if (!x || !gain || own != 1)
         return false;
-    norm->x = gpu_body_input(ins->mod[0], x);
-    norm->gain = gpu_body_input(ins->mod[0], gain);
+    norm->x = mgx_parameter_index(x);
+    norm->gain = mgx_parameter_index(gain);
     return norm->x >= 0 && norm->gain >= 0;
 }

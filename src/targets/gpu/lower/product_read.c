@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
+#include "pass/engine/product.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/lower/product.h"
 #include "targets/gpu/lower/tail.h"
@@ -21,56 +22,26 @@ static bool is_product(const struct mgx_ins *ins)
     return is_dot(ins) || ins->op == &mgx_op_convolution || ins->op == &mgx_op_quant_convolution;
 }
 
-static const struct mgx_ins *find_in_body(const struct mgx_module *body)
-{
-    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
-        if (is_product(ins))
-            return ins;
-    return NULL;
-}
-
-// group[tag=epilogue]: parameters, maybe what makes the image and pads it, a product, one element-wise
-// instruction that is the result, or none.
-static bool read_group(const struct mgx_plan_offer *c, struct gpu_product *p)
-{
-    const struct mgx_module *body = c->ins->mod[0];
-    p->ins = find_in_body(body);
-    p->tail = mgx_module_result(body, 0);
-    if (!p->ins || mgx_module_result_count(body) != 1)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        const struct mgx_ins *in = p->ins->in[i];
-        if (i == 0 && in->op == &mgx_op_pad) {
-            p->pad = in;
-            in = in->in[0];
-        }
-        if (i == 0 && !is_dot(p->ins) && in->in_count == 1)
-            p->make = in;
-        if ((p->operand[i] = gpu_body_input(body, i == 0 && p->make ? in->in[0] : in)) < 0)
-            return false;
-    }
-    if (p->tail == p->ins) {
-        p->tail = NULL;
-        return true;
-    }
-    return gpu_body_around(body, p->tail, p->ins, GPU_CALL_INPUTS - 3, p->extra, &p->extra_count,
-                           &p->place);
-}
-
 static const char *read_offer(const struct mgx_plan_offer *c, struct gpu_product *p)
 {
+    struct mgx_product_roles roles;
     memset(p, 0, sizeof *p);
-    if (c->copy_only || c->dynamic)
+    if (c->copy_only || c->dynamic || !mgx_read_product(c->ins, &roles) ||
+        !is_product(roles.product))
         return "not a product";
-    if (is_product(c->ins)) {
-        p->ins = c->ins;
-        p->operand[1] = 1;
-        return c->in_count == 2 ? NULL : "a product of more than two operands";
-    }
-    if (c->ins->op != &mgx_op_group ||
-        strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "epilogue") != 0)
-        return "not a product";
-    return read_group(c, p) ? NULL : "a group that is not product and element-wise tail";
+    if (!roles.body && c->in_count != 2)
+        return "a product of more than two operands";
+    p->ins = roles.product;
+    p->tail = roles.end;
+    p->make = roles.make;
+    p->pad = roles.pad;
+    for (int i = 0; i < 2; i++)
+        p->operand[i] = mgx_product_operand(&roles, i);
+    const bool good = p->operand[0] >= 0 && p->operand[1] >= 0 && !roles.factor &&
+                      (!p->make || !is_dot(p->ins)) &&
+                      (!p->tail || gpu_body_around(p->tail, p->ins, GPU_CALL_INPUTS - 3, p->extra,
+                                                   &p->extra_count, &p->place));
+    return good ? NULL : "a group that is not product and element-wise tail";
 }
 
 enum mgx_type gpu_product_sum(const struct gpu_product *p)

@@ -8,29 +8,19 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "pass/engine/product.h"
 #include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
 
-int gpu_body_input(const struct mgx_module *body, const struct mgx_ins *param)
-{
-    assert(body && param);
-    struct mgx_ins *params[GPU_CALL_INPUTS];
-    const int count = mgx_module_parameters(body, params, GPU_CALL_INPUTS);
-    for (int i = 0; i < count && i < GPU_CALL_INPUTS; i++)
-        if (params[i] == param)
-            return i;
-    return -1;
-}
-
-bool gpu_body_around(const struct mgx_module *body, const struct mgx_ins *last,
-                     const struct mgx_ins *ins, int most, int *extra, int *extra_count, int *place)
+bool gpu_body_around(const struct mgx_ins *last, const struct mgx_ins *ins, int most, int *extra,
+                     int *extra_count, int *place)
 {
     assert(*extra_count >= 0 && *extra_count <= most);
     *place = -1;
     for (int i = 0; i < last->in_count; i++) {
         const bool own = last->in[i] == ins;
-        const int input = own ? 0 : gpu_body_input(body, last->in[i]);
+        const int input = own ? 0 : mgx_parameter_index(last->in[i]);
         if ((own && *place >= 0) || input < 0 || *extra_count >= most)
             return false;
         if (own)
@@ -41,43 +31,25 @@ bool gpu_body_around(const struct mgx_module *body, const struct mgx_ins *last,
     return *place >= 0;
 }
 
-static bool read_group(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t)
-{
-    const struct mgx_module *body = c->ins->mod[0];
-    t->ins = body->first;
-    while (t->ins && t->ins->op != op)
-        t->ins = t->ins->next;
-    t->last = mgx_module_result(body, 0);
-    if (!t->ins || t->last == t->ins || t->ins->in_count > GPU_TAIL_OPERANDS ||
-        mgx_module_result_count(body) != 1)
-        return false;
-    const struct mgx_ins *first = t->ins->in[0];
-    t->pad = mgx_is(first, &mgx_op_pad) ? first : NULL;
-    for (int i = 0; i < t->ins->in_count; i++) {
-        const struct mgx_ins *in = t->pad && i == 0 ? t->pad->in[0] : t->ins->in[i];
-        if ((t->operand[i] = gpu_body_input(body, in)) < 0)
-            return false;
-    }
-    if (!gpu_body_around(body, t->last, t->ins, GPU_CALL_INPUTS - GPU_TAIL_OPERANDS, t->extra,
-                         &t->extra_count, &t->place))
-        return false;
-    t->real = t->ins->shape.type == MGX_INT32 ? gpu_real_operands(t->last, t->place) : 0;
-    return true;
-}
-
 bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t)
 {
+    struct mgx_product_roles roles;
     memset(t, 0, sizeof *t);
-    if (c->copy_only || c->dynamic)
+    if (c->copy_only || c->dynamic || !mgx_read_product(c->ins, &roles) ||
+        roles.product->op != op || roles.product->in_count > GPU_TAIL_OPERANDS || roles.factor ||
+        roles.make || (roles.body && !roles.end))
         return false;
-    if (c->ins->op == op) {
-        t->ins = c->ins;
-        t->operand[1] = 1;
-        return c->in_count <= GPU_TAIL_OPERANDS;
-    }
-    return c->ins->op == &mgx_op_group &&
-           strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "epilogue") == 0 &&
-           read_group(c, op, t);
+    t->ins = roles.product;
+    t->last = roles.end;
+    t->pad = roles.pad;
+    for (int i = 0; i < t->ins->in_count; i++)
+        if ((t->operand[i] = mgx_product_operand(&roles, i)) < 0)
+            return false;
+    if (t->last && !gpu_body_around(t->last, t->ins, GPU_CALL_INPUTS - GPU_TAIL_OPERANDS, t->extra,
+                                    &t->extra_count, &t->place))
+        return false;
+    t->real = t->last && t->ins->shape.type == MGX_INT32 ? gpu_real_operands(t->last, t->place) : 0;
+    return true;
 }
 
 struct mgx_ints gpu_tail_padding(struct gpu_tail *t)

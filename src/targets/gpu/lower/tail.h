@@ -17,12 +17,10 @@ struct gpu_tail {
     uint64_t real; // operands of `last` that come as floats, though they are integers: a bit each
 };
 
-// Which input of a group a parameter of its body stands for; -1: none.
-int gpu_body_input(const struct mgx_module *body, const struct mgx_ins *param);
 // The operands of `last` around `ins`, which it reads once: their inputs, in order, and the place of
 // `ins`. `most` bounds them. False where one is no parameter, or `ins` is read twice or not at all.
-bool gpu_body_around(const struct mgx_module *body, const struct mgx_ins *last,
-                     const struct mgx_ins *ins, int most, int *extra, int *extra_count, int *place);
+bool gpu_body_around(const struct mgx_ins *last, const struct mgx_ins *ins, int most, int *extra,
+                     int *extra_count, int *place);
 // False when the offer is no such pair around `op`.
 bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t);
 // How far the window of the instruction, a convolution, reaches beyond its image.

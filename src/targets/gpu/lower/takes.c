@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// What products of a card take before and behind them, for passes that ask (mgx_pass_target.takes).
+#include "op/op.h"
+#include "pass/engine/product.h"
+#include "targets/gpu/lower/lower.h"
+
+// A step that costs no more than a few instructions.
+static bool is_light(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_add || ins->op == &mgx_op_mul || ins->op == &mgx_op_sub ||
+           ins->op == &mgx_op_max || ins->op == &mgx_op_min || ins->op == &mgx_op_relu ||
+           ins->op == &mgx_op_clip || ins->op == &mgx_op_dequantizelinear ||
+           ins->op == &mgx_op_quantizelinear;
+}
+
+static bool is_constant(const struct mgx_ins *ins)
+{
+    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast) &&
+           ins->in_count == 1)
+        ins = ins->in[0];
+    return ins->literal != NULL;
+}
+
+// Is it made in light steps, that nobody else reads, of one array of bytes in memory and of
+// constants? *from: that array, NULL before the first call.
+static bool is_near_bytes(const struct mgx_ins *ins, const struct mgx_ins **from, int depth)
+{
+    if (!is_light(ins) || !mgx_used_once(ins) || depth == 0)
+        return false;
+    for (int i = 0; i < ins->in_count; i++) {
+        const struct mgx_ins *in = ins->in[i];
+        if (is_constant(in) || in == *from)
+            continue;
+        if (is_light(in) && !mgx_type_is_byte(in->shape.type)) {
+            if (!is_near_bytes(in, from, depth - 1))
+                return false;
+        } else if (*from || mgx_is_product(in) || !mgx_type_is_byte(in->shape.type)) {
+            return false;
+        } else {
+            *from = in;
+        }
+    }
+    return *from != NULL;
+}
+
+static bool comes_from_bytes(const struct mgx_ins *quantized)
+{
+    enum { LIGHT = 8 };
+    const struct mgx_ins *from = NULL;
+    return is_near_bytes(quantized, &from, LIGHT);
+}
+
+// Behind bytes an end mixes in one operand, as a sum or a product. Two values that are quantized,
+// neither from the other, come from two products, and one of them is one's end; but what is made in
+// a few steps from bytes in memory is made on the way.
+static bool takes_bytes(const struct mgx_product_roles *roles)
+{
+    if (roles->meet && roles->meet->op != &mgx_op_add && roles->meet->op != &mgx_op_mul)
+        return false;
+    for (int i = 1; i < roles->step_count && !comes_from_bytes(roles->bytes); i++)
+        if (roles->steps[i]->op == &mgx_op_quantizelinear &&
+            !mgx_step_leads(roles, roles->bytes, roles->steps[i]) &&
+            !comes_from_bytes(roles->steps[i]))
+            return false;
+    return true;
+}
+
+// Of what is done before a product, some is done where its image is read. Kernels are written for
+// what is behind it.
+bool gpu_takes(void *user, const struct mgx_product_roles *roles)
+{
+    if (roles->bytes)
+        return takes_bytes(roles);
+    if (roles->end)
+        return mgx_type_is_half_or_bf16(roles->end->shape.type);
+    if (roles->make)
+        return gpu_wgmma_packs(user, roles->make, roles->product);
+    if (roles->pad)
+        return gpu_direct_pads(roles->pad, roles->product);
+    return !roles->factor;
+}
