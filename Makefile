@@ -99,7 +99,8 @@ check: CMAKE_ARGS += -DMGX_WERROR=ON
 check: tests
 	@start=$$(date +%s); tool/style.sh && tool/layers.sh && tool/tested.py && python3 tool/size.py > $(BUILD)/size.txt; failed=$$?; \
 	tail -3 $(BUILD)/size.txt; [ $$failed = 0 ] && \
-	(cd $(BUILD) && ctest --output-on-failure -j$(JOBS) -LE slow) && \
+	(cd $(BUILD) && env $$($(abspath $(PYTHON)) $(CURDIR)/tool/opencl.py opencl 2> /dev/null) \
+		ctest --output-on-failure -j$(JOBS) -LE slow) && \
 	echo "== check: passed in $$(($$(date +%s) - start)) s"
 
 # Each of these makes its cases and judges them; two at a time, their lines one after the other.

@@ -34,6 +34,7 @@ import sys
 
 WANTED = 25
 ROOT = TREE = BUILD = SUITE = None  # set by `place`
+CARD = {}  # what the tests' environment needs for a card, OpenCL on the processor where there is no other
 
 # The models of the importer's area: of the ONNX suite those that reach the places below.
 CASES = ("^test_(basic_conv|conv|averagepool_2d|maxpool_2d|maxpool_with_argmax|split|slice|gather|cast_|shape_|constant|unsqueeze|concat|loop|if_|"
@@ -236,6 +237,8 @@ def configure(python):
                 "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DMGX_WERROR=OFF", f"-DMGX_PYTHON={python}"])
     if made.returncode:
         sys.exit(made.stdout + made.stderr)
+    words = run([python, str(ROOT / "tool" / "opencl.py"), str(BUILD / "opencl")]).stdout.split()
+    CARD.update(word.split("=", 1) for word in words)
     for name, more in SUITES.items():
         folder = SUITE.parent / name
         made = None if folder.exists() else run([python, f"test/onnx/make_{name}.py", "--out", str(folder), *more], cwd=ROOT)
@@ -247,13 +250,11 @@ def run_test(test):
     """None if it passed, else what it said."""
     if test in SUITES:
         command = [str(BUILD / "bin" / "mgx-run-onnx"), "--target", "cpu", str(SUITE.parent / test)]
-    elif test.startswith("python/"):
-        command = ["ctest", "--test-dir", str(BUILD), "--output-on-failure", "-R", f"^{test}$"]
     else:
-        command = [str(BUILD / "test" / target_of(test))]
+        command = ["ctest", "--test-dir", str(BUILD), "--output-on-failure", "-R", f"^{test}$"]
     try:
         done = subprocess.run(command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
-                              env=dict(os.environ, MALLOC_PERTURB_="165"))
+                              env=dict(os.environ, MALLOC_PERTURB_="165", **CARD))
     except subprocess.TimeoutExpired:
         return "it ran longer than 300 seconds"
     text = done.stdout.decode(errors="replace")
