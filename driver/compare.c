@@ -13,6 +13,11 @@ struct difference last_difference(void)
     return last;
 }
 
+void forget_difference(void)
+{
+    last = (struct difference){.rms = NAN, .largest = NAN};
+}
+
 static double rms_error(const double *a, const double *b, size_t count)
 {
     double squares = 0, largest = 2.2250738585072014e-308;

@@ -19,6 +19,8 @@ bool compare_argument(const_migraphx_argument_t expected, const_migraphx_argumen
 bool compare_all(migraphx_arguments_t expected, migraphx_arguments_t got,
                  const struct tolerance *t);
 struct difference last_difference(void);
+// Until results are compared again it is no number: a run that does not end has none.
+void forget_difference(void);
 
 // --- a model's folder (data_set.c) ---
 

@@ -144,7 +144,11 @@ def test_bisect_finds_a_wrong_kernel(tmp_path):
     drive("verify", tmp_path / "m.onnx", "--bisect", "--isa", "generic")
     done = drive("verify", tmp_path / "m.onnx", "--bisect", "--isa", "generic", "--json", code=1, LD_PRELOAD=os.environ["PLANTED"])
     report = json.loads(done.stdout)
-    assert report["nodes"] == "the_pool (MaxPool)" and "pooling" in report["instruction"] and report["max_diff"] > 0.01
+    assert report["nodes"] == "the_pool (MaxPool)" and "pooling" in report["instruction"]
+    if report["max_diff"] is None:  # with assertions every step is compared with its operator as it runs
+        assert "step of pooling by kernel pooling" in done.stderr and "does not run to its end" in done.stderr
+    else:
+        assert report["max_diff"] > 0.01
 
 
 @pytest.mark.skipif(not os.environ.get("PLANTED"), reason="no library with a wrong kernel")
