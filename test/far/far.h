@@ -40,6 +40,7 @@ struct mgx_queue *far_queue_create(const struct mgx_memory *m);
 void far_queue_destroy(struct mgx_queue *queue);
 extern const struct mgx_plan_recorder far_recorder; // keeps commands and gives them again
 extern int far_recordings;                          // live ones
+extern int far_refusals; // recordings that cannot begin; counted down as they are asked for
 enum mgx_status far_queue_wait(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
 
 extern const struct mgx_plan_kernel *const far_kernels[];

@@ -286,6 +286,35 @@ CASE(recorded_steps_are_played)
     CHECK_INT(far_memory_live(), 0);
 }
 
+// A machine that cannot begin a recording is not asked again: its steps are done one by one.
+CASE(who_cannot_record_is_asked_once)
+{
+    struct mgx_tensor in[2] = {square(1), square(2)};
+    struct mgx_named_tensor args[2] = {{.name = "a"}, {.name = "b"}};
+    struct mgx_program *p = compile(MIXED, &far_target, false);
+    CHECK(p != NULL);
+    for (int k = 0; k < 2; k++) {
+        struct mgx_diag diag = {0};
+        CHECK_OK(far_upload(&in[k], &args[k].tensor, &diag), diag);
+    }
+    far_refusals = 100;
+    for (int i = 0; i < 5; i++) {
+        struct mgx_tensor out[2] = {{.data = NULL}};
+        struct mgx_run run = {.params = args, .param_count = 2, .results = out, .result_count = 2};
+        struct mgx_diag diag = {0};
+        CHECK_OK(mgx_program_run(p, &run, &diag), diag);
+        release(out, 2);
+    }
+    const int asked = 100 - far_refusals;
+    CHECK(asked >= 1 && asked <= 2); // once for each stretch of steps
+    CHECK_INT(far_recordings, 0);
+    far_refusals = 0;
+    release(in, 2);
+    for (int k = 0; k < 2; k++)
+        mgx_tensor_release(&args[k].tensor);
+    mgx_program_destroy(p);
+}
+
 // Raises the flag at the look whose number is told.
 struct ending {
     struct mgx_cancel cancel;
@@ -493,8 +522,9 @@ CASE(traces_see_values_on_the_host)
 
 TEST_MAIN(ROW(both_sides_work_together) ROW(the_host_cannot_touch_far_memory)
               ROW(few_kernels_and_the_shared_fusions) ROW(several_runs_on_several_queues)
-                  ROW(recorded_steps_are_played) ROW(ended_runs_are_recorded_later)
-                      ROW(results_outlive_the_program) ROW(results_go_where_the_caller_wants_them)
-                          ROW(one_program_on_two_targets)
-                              ROW(parameters_on_the_wrong_side_are_refused) ROW(no_memory_left)
-                                  ROW(traces_see_values_on_the_host))
+                  ROW(recorded_steps_are_played) ROW(who_cannot_record_is_asked_once)
+                      ROW(ended_runs_are_recorded_later) ROW(results_outlive_the_program)
+                          ROW(results_go_where_the_caller_wants_them)
+                              ROW(one_program_on_two_targets)
+                                  ROW(parameters_on_the_wrong_side_are_refused) ROW(no_memory_left)
+                                      ROW(traces_see_values_on_the_host))

@@ -109,7 +109,7 @@ void far_queue_destroy(struct mgx_queue *q)
 
 // --- recordings ---
 
-int far_recordings;
+int far_recordings, far_refusals;
 
 static enum mgx_status keep(struct recording *r, struct command *c, size_t size,
                             struct mgx_diag *diag)
@@ -143,6 +143,10 @@ static enum mgx_status begin(struct mgx_queue *q, struct mgx_diag *diag)
 {
     if (q->records)
         abort(); // begun twice
+    if (far_refusals > 0) {
+        far_refusals--;
+        return mgx_fail(diag, MGX_UNSUPPORTED, "no recordings");
+    }
     q->recording = calloc(1, sizeof *q->recording);
     if (!q->recording)
         return mgx_fail_memory(diag);

@@ -405,8 +405,34 @@ CASE(weights_are_packed_once)
     mgx_program_destroy(p);
 }
 
+// Ranges are whole: their ends are sizes, what lies beyond is refused with both numbers.
+CASE(lengths_are_within_their_range)
+{
+    const struct mgx_compile_options options = options_of(MGX_SPECIALISE_NEVER, 1);
+    struct mgx_program *p = compile(network, &options);
+    const struct {
+        int64_t rows;
+        bool good;
+    } cases[] = {{0, false}, {1, true}, {100000, true}, {100001, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t given[] = {cases[i].rows, 4};
+        const struct mgx_named_lens x = {"x", given, 2};
+        struct mgx_diag diag = {0};
+        int64_t lens[4] = {0};
+        CHECK_INT(mgx_sizes_axes(p->executable->sizes), 1);
+        CHECK((mgx_sizes_lens(p->executable->sizes, &x, 1, lens, &diag) == MGX_OK) ==
+              cases[i].good);
+        if (cases[i].good)
+            CHECK_INT(lens[0], cases[i].rows);
+        else
+            CHECK(strstr(diag.text, "1..100000"));
+        mgx_diag_clear(&diag);
+    }
+    mgx_program_destroy(p);
+}
+
 TEST_MAIN(ROW(a_size_that_comes_again_gets_a_plan) ROW(never_means_never)
               ROW(sizes_that_come_once_get_no_plans) ROW(plans_are_made_beside_the_runs)
                   ROW(optimal_sizes_are_planned_by_compiling) ROW(the_bound_holds)
                       ROW(many_threads_many_sizes) ROW(many_threads_hand_their_state_round)
-                          ROW(weights_are_packed_once))
+                          ROW(weights_are_packed_once) ROW(lengths_are_within_their_range))
