@@ -97,7 +97,7 @@ test: venv tests
 
 check: CMAKE_ARGS += -DMGX_WERROR=ON
 check: tests
-	@start=$$(date +%s); tool/style.sh && tool/layers.sh && tool/tested.py && python3 tool/size.py > $(BUILD)/size.txt; failed=$$?; \
+	@start=$$(date +%s); tool/style.sh && tool/layers.sh && tool/tested.py && tool/templates.py && python3 tool/size.py > $(BUILD)/size.txt; failed=$$?; \
 	tail -3 $(BUILD)/size.txt; [ $$failed = 0 ] && \
 	(cd $(BUILD) && env $$($(abspath $(PYTHON)) $(CURDIR)/tool/opencl.py opencl 2> /dev/null) \
 		ctest --output-on-failure -j$(JOBS) -LE slow) && \

@@ -3,6 +3,7 @@
 #include "targets/gpu/emit/type.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -102,4 +103,26 @@ void gpu_emit_real(struct mgx_str *out, double x)
         mgx_str_put(out, x < 0 ? "FLOAT_OF_BITS(0xff800000u)" : "FLOAT_OF_BITS(0x7f800000u)");
     else
         mgx_str_printf(out, "%.9ef", (double)(float)x);
+}
+
+void gpu_define(struct mgx_str *out, const char *name, int64_t value)
+{
+    mgx_str_printf(out, "#define %s %" PRId64 "\n", name, value);
+}
+
+void gpu_define_real(struct mgx_str *out, const char *name, double value)
+{
+    mgx_str_printf(out, "#define %s ", name);
+    gpu_emit_real(out, value);
+    mgx_str_put(out, "\n");
+}
+
+void gpu_define_load(struct mgx_str *out, const char *type_name, const char *load,
+                     enum mgx_type type, const char *array)
+{
+    if (type_name)
+        mgx_str_printf(out, "#define %s %s\n", type_name, gpu_type_memory(type));
+    mgx_str_printf(out, "#define %s(at) ", load);
+    gpu_emit_load(out, type, array, "at");
+    mgx_str_put(out, "\n");
 }

@@ -27,3 +27,10 @@ void gpu_emit_store(struct mgx_str *out, enum mgx_type type, const char *array, 
                     const char *value);
 // A float constant that reads back as exactly this one, infinities and NaN too.
 void gpu_emit_real(struct mgx_str *out, double x);
+
+// Lines "#define NAME value" for templates (kernel/text.h).
+void gpu_define(struct mgx_str *out, const char *name, int64_t value);
+void gpu_define_real(struct mgx_str *out, const char *name, double value);
+// `type_name`, the type in memory (NULL: not), and load(at), an element of the array as it is computed with.
+void gpu_define_load(struct mgx_str *out, const char *type_name, const char *load,
+                     enum mgx_type type, const char *array);

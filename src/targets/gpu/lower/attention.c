@@ -213,8 +213,8 @@ static void emit_units(struct mgx_str *out, const struct division *d, enum mgx_t
         gpu_emit_units(out, d->amd, 1);
         return;
     }
-    mgx_str_put(out, gpu_text_lines);
-    mgx_str_put(out, gpu_text_tiles);
+    GPU_PUT(out, lines);
+    GPU_PUT(out, tiles);
     mgx_str_printf(out,
                    "#define WARPGROUPS %d\n#define SHARES %d\n#define PER_SM %d\n"
                    "#define PIECES %d\n#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
@@ -248,11 +248,15 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     gpu_attention_operand(out, 'V', v, r - 2, r - 1);
     gpu_attention_operand(out, 'C', c->out, r - 2, r - 1);
     const char *why = emit_between(out, c, a);
-    if (!why)
-        mgx_str_put(out, d->amd                 ? gpu_text_attention_units
-                         : q->type == MGX_FLOAT ? gpu_text_attention_float
-                                                : gpu_text_attention);
-    return why;
+    if (why)
+        return why;
+    if (d->amd)
+        GPU_PUT(out, attention_units);
+    else if (q->type == MGX_FLOAT)
+        GPU_PUT(out, attention_float);
+    else
+        GPU_PUT(out, attention);
+    return NULL;
 }
 
 static const char *refuses(const struct mgx_plan_offer *c, struct gpu_attention *a)

@@ -262,8 +262,8 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
 {
     const struct mgx_shape *q = &c->in[b->a.q], *k = &c->in[b->a.k], *v = &c->in[b->a.v];
     const int r = q->rank;
-    mgx_str_put(out, gpu_text_lines);
-    mgx_str_put(out, gpu_text_tiles);
+    GPU_PUT(out, lines);
+    GPU_PUT(out, tiles);
     mgx_str_printf(out,
                    "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
                    "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define KEYS_AT_ONCE %d\n"
@@ -311,7 +311,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
-    mgx_str_put(&text, gpu_text_attention_bytes);
+    GPU_PUT(&text, attention_bytes);
     const int together = b.warps / b.shares * STEP; // rows of a block
     const struct gpu_launch how = {
         .grid = {(unsigned)((rows + together - 1) / together), (unsigned)batches, 1},

@@ -85,7 +85,7 @@ bool gpu_cache_reads_ends(const struct mgx_shape *s)
 
 bool gpu_cache_wishes(struct mgx_plan_offer *c, unsigned mask)
 {
-    assert(c->in_count >= 32 || mask >> c->in_count == 0);
+    assert(mask); // of inputs that may be missing too
     for (int i = 0; i < c->in_count; i++) {
         const struct mgx_shape *s = &c->in[i];
         if (!(mask >> i & 1) || s->strides[s->rank - 1] == 1 || s->lens[s->rank - 1] <= 1)

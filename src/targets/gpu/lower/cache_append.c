@@ -81,7 +81,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int v)
                    gpu_word(bytes), v, now->lens[1], now->lens[2], now->lens[3] / v,
                    gpu_type_memory(c->in[ENDS].type));
     gpu_emit_cache_row(out, "NOW", now);
-    mgx_str_put(out, gpu_text_cache_append);
+    GPU_PUT(out, cache_append);
 }
 
 static void describe(struct append *a, const struct mgx_plan_offer *c, int v)

@@ -229,8 +229,11 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     if (a->bias)
         emit_bias(out, &c->in[MORE]);
     emit_fused(out, f);
-    mgx_str_put(out, gpu_text_cache_common);
-    mgx_str_put(out, d->units ? gpu_text_cache_units : gpu_text_cache_attention);
+    GPU_PUT(out, cache_common);
+    if (d->units)
+        GPU_PUT(out, cache_units);
+    else
+        GPU_PUT(out, cache_attention);
 }
 
 bool gpu_cache_attention_emit(struct mgx_str *out, const struct mgx_plan_offer *c,

@@ -82,7 +82,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int64_t wo
                      "    return (float)");
     gpu_emit_load(out, scores->type, "scores", "at");
     mgx_str_put(out, ";\n}\n");
-    mgx_str_put(out, gpu_text_choose_token);
+    GPU_PUT(out, choose_token);
 }
 
 static void describe(struct choice *k, const struct mgx_plan_offer *c, unsigned slices)

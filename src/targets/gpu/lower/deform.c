@@ -134,7 +134,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     gpu_emit_store(out, c->out->type, "out", "at", "x");
     mgx_str_put(out, "\n");
     put_parameters(out, c);
-    mgx_str_put(out, gpu_text_deform);
+    GPU_PUT(out, deform);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

@@ -190,8 +190,8 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
                        x->type == MGX_INT8, c->in[d->tail.operand[1]].type == MGX_INT8,
                        (unsigned)(gpu_tail_beside(&d->tail) & 255) * 0x01010101u);
         emit_finish(out, c, d);
-        mgx_str_put(out, gpu_text_dot4);
-        mgx_str_put(out, gpu_text_depthwise_bytes);
+        GPU_PUT(out, dot4);
+        GPU_PUT(out, depthwise_bytes);
         return;
     }
     mgx_str_printf(out, "union chunk {\n    wide%d w;\n    %s v[%d];\n%s};\n", d->v * chunk.bytes,
@@ -211,7 +211,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     gpu_emit_widened(out, x->type, "(x)");
     mgx_str_put(out, "\n");
     emit_finish(out, c, d);
-    mgx_str_put(out, gpu_text_depthwise);
+    GPU_PUT(out, depthwise);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

@@ -28,7 +28,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c)
     mgx_str_put(out, "\n#define STORE(at, x) ");
     gpu_emit_store(out, c->out->type, "out", "at", "x");
     mgx_str_put(out, "\n");
-    mgx_str_put(out, gpu_text_det);
+    GPU_PUT(out, det);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

@@ -120,7 +120,7 @@ static void emit_units(struct mgx_str *out, const struct gpu_few *f)
                    "#define SCALE_BF16 %d\n",
                    f->parts, f->side, f->loads, f->pieces, f->ahead, f->flush, f->grid, f->held,
                    f->type == MGX_BF16, gpu_few_scaled(w), scale == MGX_FLOAT, scale == MGX_BF16);
-    mgx_str_put(out, gpu_text_few_units);
+    GPU_PUT(out, few_units);
 }
 
 static void emit_plain(struct mgx_str *out, const struct gpu_few *f)
@@ -139,7 +139,7 @@ static void emit_plain(struct mgx_str *out, const struct gpu_few *f)
         if (w->zeros)
             mgx_str_printf(out, "#define ZERO_TYPE %s\n", gpu_type_memory(zero));
     }
-    mgx_str_put(out, gpu_text_few);
+    GPU_PUT(out, few);
 }
 
 const char *gpu_few_emit(struct mgx_str *out, const struct mgx_plan_offer *c,

@@ -40,7 +40,7 @@ static void emit_modes(struct mgx_str *out, const struct mgx_plan_offer *c)
                    gpu_has_double(c) ? "double" : "float", (int)mode,
                    (int)mgx_ins_int(c->ins, "padding_mode"),
                    (int)mgx_ins_int(c->ins, "align_corners"), taps[mode]);
-    mgx_str_put(out, gpu_text_grid_sample);
+    GPU_PUT(out, grid_sample);
 }
 
 // o2 ... of the place, c0 the thread's first channel, n the image: from the number i.

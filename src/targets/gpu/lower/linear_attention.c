@@ -12,6 +12,7 @@
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/member.h"
 
 enum { Q, K, V, STATE, DECAY, BETA, INPUTS, MOST_ROWS = 256 };
@@ -46,100 +47,63 @@ static const char *read(const struct mgx_plan_offer *c, struct linear *l)
     return is_float(c->out->type) ? NULL : "values that are not summed in float";
 }
 
-// "(float)in2[b * 64 + ...]" of input i at its head, step and last coordinate.
-static void emit_value(struct mgx_str *out, const struct linear *l, int i, const char *head,
-                       const char *step, const char *last)
+// `name`, a value of input i at its head, step and last coordinate; `none` where there is no such input.
+static void define_value(struct mgx_str *out, const struct linear *l, int i, const char *name,
+                         const char *none)
 {
     const struct mgx_shape *s = l->in[i];
-    char array[8];
-    struct mgx_str at = {0};
-    mgx_str_printf(&at,
-                   "(i64)b * %" PRId64 " + (i64)(%s) * %" PRId64 " + (i64)(%s) * %" PRId64
-                   " + (i64)(%s) * %" PRId64,
-                   s->strides[0], s->lens[1] == 1 ? "0" : head, s->strides[1], step, s->strides[2],
-                   s->lens[3] == 1 ? "0" : last, s->strides[3]);
+    char array[8], load[16];
+    if (!s) {
+        mgx_str_printf(out, "#define %s_OF(head, step, last) %s\n", name, none);
+        return;
+    }
     snprintf(array, sizeof array, "in%d", l->at[i]);
-    gpu_emit_load(out, s->type, array, mgx_str_text(&at));
-    mgx_str_fini(&at);
+    snprintf(load, sizeof load, "LOAD_%s", name);
+    gpu_define_load(out, NULL, load, s->type, array);
+    mgx_str_printf(out,
+                   "#define %s_OF(head, step, last) %s((i64)b * %" PRId64 " + (i64)(%s) * %" PRId64
+                   " + (i64)(step) * %" PRId64 " + (i64)(%s) * %" PRId64 ")\n",
+                   name, load, s->strides[0], s->lens[1] == 1 ? "0" : "head", s->strides[1],
+                   s->strides[2], s->lens[3] == 1 ? "0" : "last", s->strides[3]);
 }
 
-static void emit_step(struct mgx_str *out, const struct linear *l)
+static void define_result(struct mgx_str *out, const struct mgx_shape *y)
 {
-    if (l->in[DECAY]) {
-        mgx_str_put(out, "        for (int i = 0; i < DK; i++)\n            s[i] *= exp(");
-        emit_value(out, l, DECAY, "h", "t", "i");
-        mgx_str_put(out, ");\n");
+    mgx_str_printf(out, "#define C_TYPE %s\n#define PUT(at, x) ", gpu_type_memory(y->type));
+    gpu_emit_store(out, y->type, "out", "at", "x");
+    mgx_str_put(out, "\n");
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "C_STEP%d", i);
+        gpu_define(out, name, y->strides[i]);
     }
-    mgx_str_put(out, "        float d = ");
-    emit_value(out, l, V, "h", "t", "j");
-    mgx_str_put(out, ";\n");
-    if (mgx_ins_int(l->m.ins, "delta")) {
-        mgx_str_put(out, "        float seen = 0;\n        for (int i = 0; i < DK; i++)\n"
-                         "            seen += s[i] * ");
-        emit_value(out, l, K, "h", "t", "i");
-        mgx_str_put(out, ";\n        d = (d - seen) * ");
-        emit_value(out, l, BETA, "h", "t", "0");
-        mgx_str_put(out, ";\n");
-    }
-    mgx_str_put(out, "        for (int i = 0; i < DK; i++)\n            s[i] += d * ");
-    emit_value(out, l, K, "h", "t", "i");
-    mgx_str_put(out, ";\n");
-}
-
-// The query heads that share the state, one after the other.
-static void emit_reading(struct mgx_str *out, const struct mgx_plan_offer *c,
-                         const struct linear *l)
-{
-    const struct mgx_shape *y = c->out;
-    mgx_str_printf(out,
-                   "        for (int r = 0; r < %" PRId64 "; r++) {\n"
-                   "            const int head = h * %" PRId64 " + r;\n            float sum = 0;\n"
-                   "            for (int i = 0; i < DK; i++)\n                sum += s[i] * ",
-                   l->in[Q]->lens[1] / l->in[V]->lens[1], l->in[Q]->lens[1] / l->in[V]->lens[1]);
-    emit_value(out, l, Q, "head", "t", "i");
-    mgx_str_put(out, ";\n            sum *= ");
-    gpu_emit_real(out, mgx_ins_real(l->m.ins, "scale"));
-    mgx_str_printf(out,
-                   ";\n            const i64 to = (i64)b * %" PRId64 " + (i64)head * %" PRId64
-                   " + (i64)t * %" PRId64 " + (i64)j * %" PRId64 ";\n            ",
-                   y->strides[0], y->strides[1], y->strides[2], y->strides[3]);
-    gpu_emit_store(out, y->type, "out", "to", "sum");
-    mgx_str_put(out, "\n        }\n");
 }
 
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct linear *l,
                  int threads)
 {
-    enum mgx_type types[INPUTS];
-    const struct mgx_shape *y = c->out;
+    gpu_define(out, "DK", l->in[K]->lens[3]);
+    gpu_define(out, "DV", l->in[V]->lens[3]);
+    gpu_define(out, "STEPS", l->in[Q]->lens[2]);
+    gpu_define(out, "SHARED_BY", l->in[Q]->lens[1] / l->in[V]->lens[1]);
+    gpu_define(out, "COLUMNS", threads);
+    gpu_define(out, "DECAYS", l->in[DECAY] != NULL);
+    gpu_define(out, "DELTA", mgx_ins_int(l->m.ins, "delta") != 0);
+    gpu_define(out, "STATES", l->m.which == 1);
+    gpu_define_real(out, "SCALE", mgx_ins_real(l->m.ins, "scale"));
+    define_value(out, l, Q, "Q", NULL);
+    define_value(out, l, K, "K", NULL);
+    define_value(out, l, V, "V", NULL);
+    define_value(out, l, STATE, "STATE", "0");
+    define_value(out, l, DECAY, "DECAY", "0.0f");
+    define_value(out, l, BETA, "BETA", "0.0f");
+    define_result(out, c->out);
+    mgx_str_put(out, "#define PARAMS");
     for (int i = 0; i < l->count; i++)
-        types[i] = c->in[l->passed[i]].type;
-    mgx_str_printf(out, "#define DK %" PRId64 "\n", l->in[K]->lens[3]);
-    gpu_emit_head(out, y->type, types, l->count);
-    mgx_str_printf(out,
-                   "{\n    const int h = BLOCK_Y, b = BLOCK_Z, j = BLOCK * %d + THREAD;\n"
-                   "    float s[DK];\n    if (j >= %" PRId64 ")\n        return;\n"
-                   "    for (int i = 0; i < DK; i++)\n        s[i] = ",
-                   threads, l->in[V]->lens[3]);
-    if (l->in[STATE])
-        emit_value(out, l, STATE, "h", "i", "j");
-    else
-        mgx_str_put(out, "0");
-    mgx_str_printf(out, ";\n    for (int t = 0; t < %" PRId64 "; t++) {\n", l->in[Q]->lens[2]);
-    emit_step(out, l);
-    if (l->m.which == 0)
-        emit_reading(out, c, l);
-    mgx_str_put(out, "    }\n");
-    if (l->m.which == 1) {
-        mgx_str_printf(
-            out,
-            "    for (int i = 0; i < DK; i++) {\n        const i64 to = (i64)b * %" PRId64
-            " + (i64)h * %" PRId64 " + (i64)i * %" PRId64 " + (i64)j * %" PRId64 ";\n        ",
-            y->strides[0], y->strides[1], y->strides[2], y->strides[3]);
-        gpu_emit_store(out, y->type, "out", "to", "s[i]");
-        mgx_str_put(out, "\n    }\n");
-    }
-    mgx_str_put(out, "}\n");
+        mgx_str_printf(out, ", const GLOBAL %s *in%d", gpu_type_memory(c->in[l->passed[i]].type),
+                       i);
+    mgx_str_put(out, "\n");
+    GPU_PUT(out, linear_attention);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

@@ -35,7 +35,7 @@ static void emit(struct mgx_str *out, const struct mgx_shape *x)
     mgx_str_put(out, " != 0)\n");
     put_coordinates(out, x, elements);
     gpu_emit_entry(out, "place_in", x, x->rank, -1);
-    mgx_str_put(out, gpu_text_nonzero);
+    GPU_PUT(out, nonzero);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

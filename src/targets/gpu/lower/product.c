@@ -165,11 +165,11 @@ static void emit_units(struct mgx_str *out, const struct gpu_product *p, const s
                        "ab"[i], "AB"[i], "MN"[i], "MN"[i], i ? "!B_DEPTH_FIRST" : "A_ROWS_FIRST",
                        t->by[i], i ? "b(p, batch, k, line)" : "a(p, batch, line, k)",
                        i ? "b(batch, k, line)" : "a(batch, line, k)");
-        mgx_str_put(out, gpu_text_gemm_operand);
+        GPU_PUT(out, gemm_operand);
         mgx_str_put(out, "#undef OPERAND\n#undef TYPE\n#undef LINES\n#undef ALL\n"
                          "#undef LINES_FIRST\n#undef BY\n#undef LOAD\n#undef PLACE\n");
     }
-    mgx_str_put(out, gpu_text_gemm_units);
+    GPU_PUT(out, gemm_units);
 }
 
 static void emit_bytes(struct mgx_str *out, const struct gpu_product *p, const struct tile *t)
@@ -179,8 +179,8 @@ static void emit_bytes(struct mgx_str *out, const struct gpu_product *p, const s
                        p -> ins -> in[i] -> shape.type == MGX_INT8, "AB"[i], t -> words[i]);
     mgx_str_put(out, "#define PLACE_A(batch, row, k) find_a(batch, row, k)\n"
                      "#define PLACE_B(batch, k, column) find_b(batch, k, column)\n");
-    mgx_str_put(out, gpu_text_dot4);
-    mgx_str_put(out, gpu_text_gemm_bytes);
+    GPU_PUT(out, dot4);
+    GPU_PUT(out, gemm_bytes);
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -211,7 +211,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     else if (gpu_product_is_bytes(p))
         emit_bytes(out, p, t);
     else
-        mgx_str_put(out, gpu_text_gemm);
+        GPU_PUT(out, gemm);
     return NULL;
 }
 

@@ -236,9 +236,9 @@ static struct call *make_cluster(struct mgx_plan_offer *c, const struct cell *ce
                    "#define RANKS %d\n#define TOGETHER %d\n#define KEEP %d\n"
                    "#define DIRECTIONS %d\n",
                    RANKS, together, passes * hidden / 8 <= MOST_KEPT, directions(c));
-    mgx_str_put(text, gpu_text_tiles);
-    mgx_str_put(text, gpu_text_cluster);
-    mgx_str_put(text, gpu_text_rnn_cluster);
+    GPU_PUT(text, tiles);
+    GPU_PUT(text, cluster);
+    GPU_PUT(text, rnn_cluster);
     *k = (struct call){
         .from_how = {.grid = {(unsigned)((columns + TILE - 1) / TILE),
                               (unsigned)((rows + TILE - 1) / TILE), 1},
@@ -356,7 +356,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const char *why = cell ? read(c, cell, &text) : "not a recurrent layer";
     if (why)
         return gpu_decline(c, why);
-    mgx_str_put(&text, gpu_text_rnn);
+    GPU_PUT(&text, rnn);
     const int count = list_inputs(c, in);
     const struct gpu_launch how = {.grid = {(unsigned)(c->in[X].lens[1] * directions(c)), 1, 1},
                                    .block = {GPU_THREADS, 1, 1}};

@@ -38,7 +38,12 @@ static void emit_modes(struct mgx_str *out, const struct mgx_plan_offer *c)
     mgx_str_printf(out, "#define ALIGNED %d\n#define RATIO %" PRId64 "\n#define MOST %d\n",
                    strcmp(a->coordinate_transformation_mode, "half_pixel") == 0, a->sampling_ratio,
                    MGX_ROI_SAMPLES_MAX);
-    mgx_str_put(out, gpu_text_roialign);
+    gpu_define(out, "LARGEST", mgx_ins_int(c->ins, "mode") == MGX_ROI_MAX);
+    gpu_define(out, "ROW", c->in[0].strides[2]);
+    gpu_define(out, "COLUMN", c->in[0].strides[3]);
+    mgx_str_printf(out, "#define VALUE %s\n", gpu_type_value(c->in[0].type));
+    gpu_define_load(out, "A_TYPE", "LOAD", c->in[0].type, "in0");
+    GPU_PUT(out, roialign);
 }
 
 // "in1" of region o0, number k.
@@ -65,52 +70,22 @@ static void emit_spans(struct mgx_str *out, const struct mgx_plan_offer *c)
     }
 }
 
-// Corner (low or high row, low or high column) of the sample, weighted.
-static void emit_corners(struct mgx_str *out, const struct mgx_plan_offer *c)
-{
-    const struct mgx_shape *x = &c->in[0];
-    static const char *const ends[] = {"low", "high"};
-    for (int k = 0; k < 4; k++) {
-        char at[96];
-        snprintf(at, sizeof at, "base + (i64)y.%s * %" PRId64 " + (i64)z.%s * %" PRId64,
-                 ends[k / 2], x->strides[2], ends[k % 2], x->strides[3]);
-        mgx_str_printf(out, "        corner = (%s)(y.%s_weight * z.%s_weight) * ",
-                       gpu_type_value(x->type), ends[k / 2], ends[k % 2]);
-        gpu_emit_load(out, x->type, "in0", at);
-        mgx_str_put(out, ";\n        sum += corner;\n"
-                         "        best = first || corner > best ? corner : best;\n"
-                         "        first = false;\n");
-    }
-}
-
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c)
 {
     const struct mgx_shape *x = &c->in[0];
     const enum mgx_type types[] = {x->type, c->in[1].type, c->in[2].type};
-    const char *value = gpu_type_value(x->type);
     emit_modes(out, c);
     gpu_emit_start(out, c->out, types, 3);
-    mgx_str_printf(out,
-                   "    const i64 image = (i64)in2[(i64)o0 * %" PRId64 "];\n"
-                   "    %s sum = 0, best = 0, corner;\n    bool first = true;\n",
-                   c->in[2].strides[0], value);
+    mgx_str_printf(out, "    const i64 image = (i64)in2[(i64)o0 * %" PRId64 "];\n",
+                   c->in[2].strides[0]);
     emit_spans(out, c);
     mgx_str_printf(out,
                    "    const bool good = image >= 0 && image < %" PRId64
                    " && (i64)v.grid * h.grid <= MOST;\n"
-                   "    const i64 base = image * %" PRId64 " + (i64)o1 * %" PRId64 ";\n",
+                   "    const i64 base = image * %" PRId64 " + (i64)o1 * %" PRId64 ";\n"
+                   "    const VALUE y = good ? bin_of(in0, v, h, base, o2, o3) : (VALUE)0;\n    ",
                    x->lens[0], x->strides[0], x->strides[1]);
-    mgx_str_put(out,
-                "    for (int i0 = 0; good && i0 < v.grid; i0++)\n"
-                "        for (int i1 = 0; i1 < h.grid; i1++) {\n"
-                "        const struct pair y = sample_of(v, o2, i0), z = sample_of(h, o3, i1);\n");
-    emit_corners(out, c);
-    mgx_str_printf(out,
-                   "        }\n    const i64 count = (i64)v.grid * h.grid;\n"
-                   "    sum /= (%s)(count > 1 ? count : 1);\n    ",
-                   value);
-    gpu_emit_store(out, c->out->type, "out", "at0",
-                   mgx_ins_int(c->ins, "mode") == MGX_ROI_MAX ? "best" : "sum");
+    gpu_emit_store(out, c->out->type, "out", "at0", "y");
     mgx_str_put(out, "\n}\n");
 }
 

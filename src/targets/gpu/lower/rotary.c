@@ -52,7 +52,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int pairs,
                    "#define INDEX %s\n",
                    x->lens[0], x->lens[1], x->lens[2], x->lens[3], pairs,
                    (int)mgx_type_size(x->type), threads < INT32_MAX - 1024 ? "int" : "i64");
-    mgx_str_put(out, gpu_text_rotary);
+    GPU_PUT(out, rotary);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

@@ -51,7 +51,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c)
                        c->out->type == MGX_HALF ? "half" : "bf16",
                        c->out->type == MGX_HALF ? "half" : "bf16",
                        c->out->type == MGX_HALF ? "half" : "bf16");
-    mgx_str_put(out, gpu_text_sum_over_cards);
+    GPU_PUT(out, sum_over_cards);
 }
 
 static struct gpu_launch launch_for(const struct mgx_plan_offer *c, int64_t words)

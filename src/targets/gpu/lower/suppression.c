@@ -107,7 +107,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
                    lens[1], pairs, lens[2], cap, taken, counts);
     put_types(&text, c);
     put_loads(&text, c);
-    mgx_str_put(&text, gpu_text_suppression);
+    GPU_PUT(&text, suppression);
     const struct gpu_launch each = {.grid = {(unsigned)pairs, 1, 1}, .block = {GPU_THREADS, 1, 1}};
     const struct gpu_launch how[] = {each, each};
     c->workspace = counts + (size_t)pairs * sizeof(int32_t);

@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/lower.h"
 
 enum { MOST = 4096 }; // numbers of a table
@@ -108,21 +109,15 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c)
     const struct mgx_shape *x = &c->in[0];
     const int last = x->rank - 1;
     const int64_t length = x->lens[last];
+    gpu_define(out, "STEPS", mgx_min_i64(mgx_ins_int(c->ins, "max_skip_count"), length) + 1);
+    gpu_define(out, "LENGTH", length);
+    gpu_define(out, "STEP", x->strides[last]);
+    mgx_str_printf(out, "#define A_TYPE %s\n#define COUNTED(y, g) (%s)\n", gpu_type_memory(x->type),
+                   counts[mgx_ins_int(c->ins, "mode")]);
+    GPU_PUT(out, tfidf);
     gpu_emit_start(out, c->out, &x->type, 1);
-    mgx_str_printf(out, "    const i64 row = %s * %" PRId64 ";\n    float y = 0;\n",
-                   last ? "(i64)o0" : "0", last ? x->strides[0] : 0);
-    mgx_str_printf(out,
-                   "    for (int g = begin[o%d]; g < begin[o%d + 1]; g++) {\n"
-                   "    const i64 n = gram_length[g], steps = n == 1 ? 1 : %" PRId64 ";\n"
-                   "    for (i64 step = 1; step <= steps; step++)\n"
-                   "    for (i64 i = 0; i + (n - 1) * step < %" PRId64 "; i++) {\n"
-                   "        bool same = true;\n"
-                   "        for (i64 k = 0; k < n && same; k++)\n"
-                   "            same = (i64)in0[row + (i + k * step) * %" PRId64
-                   "] == pool[gram_at[g] + k];\n"
-                   "        y = same ? %s : y;\n    }\n    }\n    out[at0] = y;\n}\n",
-                   last, last, mgx_min_i64(mgx_ins_int(c->ins, "max_skip_count"), length) + 1,
-                   length, x->strides[last], counts[mgx_ins_int(c->ins, "mode")]);
+    mgx_str_printf(out, "    out[at0] = count_of(in0, %s * %" PRId64 ", o%d);\n}\n",
+                   last ? "(i64)o0" : "0", last ? x->strides[0] : 0, last);
 }
 
 // With IDF the one that occurs last gives its weight, which this walk cannot tell.

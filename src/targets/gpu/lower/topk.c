@@ -47,7 +47,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
                    gpu_type_memory(x->type), gpu_type_memory(y->type));
     mgx_str_printf(out, "#define PUT(to, from, place) out[to] = %s\n",
                    m->which == 0 ? "in0[from]" : "(place)");
-    mgx_str_put(out, gpu_text_topk);
+    GPU_PUT(out, topk);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

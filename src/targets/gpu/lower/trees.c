@@ -122,7 +122,7 @@ static void emit_tables(struct mgx_str *out, const struct mgx_plan_offer *c, int
     put_reals(out, "members", reals(c, "members"), wide);
     put_member_ends(out, c);
     put_optional(out, c, targets);
-    mgx_str_put(out, gpu_text_trees);
+    GPU_PUT(out, trees);
 }
 
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int targets)

@@ -29,7 +29,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int axis, 
         mgx_str_printf(out, "#define slice_in(i) ((i64)(i) * %" PRId64 ")\n", x->strides[axis]);
         gpu_emit_entry(out, "element_in", x, x->rank, axis);
     }
-    mgx_str_put(out, gpu_text_unique);
+    GPU_PUT(out, unique);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

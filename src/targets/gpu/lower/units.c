@@ -66,15 +66,15 @@ int gpu_units_pieces(const struct gpu_units *u, bool tf32)
 
 static void emit_mma(struct mgx_str *out, enum mgx_type type)
 {
-    mgx_str_put(out, gpu_text_lines);
-    mgx_str_put(out, gpu_text_tiles);
+    GPU_PUT(out, lines);
+    GPU_PUT(out, tiles);
     if (type == MGX_INT8) {
-        mgx_str_put(out, gpu_text_units_mma_bytes);
+        GPU_PUT(out, units_mma_bytes);
         return;
     }
     mgx_str_printf(out, "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
                    type == MGX_HALF ? "f16" : "bf16", type == MGX_HALF ? "pair_half" : "pair_bf16");
-    mgx_str_put(out, gpu_text_units_mma);
+    GPU_PUT(out, units_mma);
 }
 
 static void emit_amd(struct mgx_str *out, const struct gpu_units *u)
@@ -91,7 +91,7 @@ static void emit_amd(struct mgx_str *out, const struct gpu_units *u)
                    u->wave, gpu_type_memory(u->type), element, u->type == MGX_BF16 ? "to_bf16" : "",
                    u->held, u->taken, u->cards == RDNA_3 ? 2 : 1, u->instruction,
                    mfma ? ", 0, 0, 0" : "");
-    mgx_str_put(out, gpu_text_units_amd);
+    GPU_PUT(out, units_amd);
 }
 
 void gpu_emit_units(struct mgx_str *out, const struct gpu_units *u, int pieces)

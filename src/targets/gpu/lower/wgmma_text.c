@@ -448,14 +448,14 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
                    gpu_wgmma_len(x, GPU_WGMMA_WIDTH), x->lens[0] > 1 ? x->strides[0] : 0,
                    gpu_wgmma_stride(x, GPU_WGMMA_DEPTH), x->lens[1] > 1 ? x->strides[1] : 0,
                    gpu_wgmma_stride(x, GPU_WGMMA_HEIGHT), gpu_wgmma_stride(x, GPU_WGMMA_WIDTH));
-    mgx_str_put(out, gpu_text_fold);
+    GPU_PUT(out, fold);
 }
 
 const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                            const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *t)
 {
     assert(t->columns > 0 && t->rows > 0);
-    mgx_str_put(out, gpu_text_lines);
+    GPU_PUT(out, lines);
     mgx_str_put(out, "__shared__ u8 near_table[256];\n"
                      "#define PW_LOOK_UP(table, i) near_table[i]\n");
     if (mgx_type_is_half_or_bf16(c->out->type))
@@ -498,13 +498,13 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
             mgx_str_printf(out, " | (u64)e%d", e);
     mgx_str_put(out, "\n");
     emit_multiply(out, t->columns, g);
-    mgx_str_put(out, gpu_text_tiles);
-    mgx_str_put(out, gpu_text_cluster);
-    mgx_str_put(out, gpu_text_ring);
+    GPU_PUT(out, tiles);
+    GPU_PUT(out, cluster);
+    GPU_PUT(out, ring);
     if (g->units == GPU_WGMMA_SPLIT)
-        mgx_str_put(out, gpu_text_wgmma_split);
-    mgx_str_put(out, gpu_text_wgmma);
-    mgx_str_put(out, gpu_text_wgmma_leave);
+        GPU_PUT(out, wgmma_split);
+    GPU_PUT(out, wgmma);
+    GPU_PUT(out, wgmma_leave);
     if (g->fold.bytes)
         emit_fold(out, c, g);
     return NULL;
