@@ -302,11 +302,45 @@ CASE(nodes_after_it_take_what_comes)
     mgx_program_destroy(p);
 }
 
-TEST_MAIN(ROW(sizes_come_with_the_run) ROW(the_type_is_known_beforehand)
-              ROW(errors_of_the_run_name_the_node) ROW(text_and_clones_keep_it)
-                  ROW(known_inputs_expand_it) ROW(a_broken_model_attribute_is_refused)
-                      ROW(attributes_of_functions_travel_along)
-                          ROW(bodies_with_captures_may_hold_deferred_nodes)
-                              ROW(nodes_after_it_take_what_comes)
-                                  ROW(promises_by_an_attribute_name_it)
-                                      ROW(lengths_alone_tell_lengths))
+// Pieces of a split by constants, beside an axis that is open: the node behind them waits for nothing.
+CASE(known_pieces_wait_for_nothing)
+{
+    struct pb g = {0}, split = {0}, pool = {0};
+    pb_input(&g, "x", FLOAT, 4, (int64_t[]){-1, 3, 2, 2});
+    pb_ints(&g, "sizes", (int64_t[]){2, 1}, 2);
+    pb_ints(&g, "one", (int64_t[]){1}, 1);
+    pb_attr_int(&split, "axis", 1);
+    pb_node(&g, "SplitToSequence", "x,sizes", "s", &split);
+    pb_node(&g, "Sub", "one,one", "zero", NULL);
+    pb_node(&g, "SequenceErase", "s,zero", "t", NULL);
+    pb_node(&g, "SequenceAt", "t,zero", "piece", NULL);
+    pb_attr_ints(&pool, "kernel_shape", (int64_t[]){2, 2}, 2);
+    pb_node(&g, "MaxPool", "piece", "y", &pool);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    struct mgx_diag diag;
+    const struct mgx_onnx_options open = {.dynamic_dims = true};
+    struct mgx_program *p = import_model(&m, &open, &diag);
+    CHECK(p && !is_deferred(p));
+    const struct mgx_shape *s = &mgx_module_result(mgx_program_main(p), 0)->shape;
+    CHECK(!s->unranked && s->rank == 4 && !mgx_shape_is_static(s));
+    float values[24];
+    for (int i = 0; i < 24; i++)
+        values[i] = (float)i;
+    struct mgx_tensor args[] = {floats(values, 4, (int64_t[]){2, 3, 2, 2})};
+    double y[2];
+    CHECK_INT(run_model(p, args, 1, NULL, y, 2), 2);
+    CHECK_NEAR(y[0], 11, 0);
+    CHECK_NEAR(y[1], 23, 0);
+    mgx_program_destroy(p);
+}
+
+TEST_MAIN(ROW(known_pieces_wait_for_nothing) ROW(sizes_come_with_the_run)
+              ROW(the_type_is_known_beforehand) ROW(errors_of_the_run_name_the_node)
+                  ROW(text_and_clones_keep_it) ROW(known_inputs_expand_it)
+                      ROW(a_broken_model_attribute_is_refused)
+                          ROW(attributes_of_functions_travel_along)
+                              ROW(bodies_with_captures_may_hold_deferred_nodes)
+                                  ROW(nodes_after_it_take_what_comes)
+                                      ROW(promises_by_an_attribute_name_it)
+                                          ROW(lengths_alone_tell_lengths))

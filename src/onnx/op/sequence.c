@@ -1,7 +1,35 @@
 // SPDX-License-Identifier: MIT
 // Sequences and optionals: a row each over the IR's operators, and SequenceMap as a loop.
+//
+// Members that are known are taken at once, so that what follows knows their lengths: an exporter
+// writes a split by a constant and a SequenceAt where the model has x.chunk(2)[0].
 #include "onnx/build.h"
 #include "onnx/graph.h"
+#include "pass/engine/members.h"
+
+// --- what is known ---
+
+// Input i, a position or sizes, as a literal where it is known; NULL where it is absent.
+static struct mgx_ins *settled(struct mgx_node *n, int i)
+{
+    struct mgx_ins *in = mgx_node_in(n, i);
+    const struct mgx_tensor *t = in ? mgx_node_constant(n, i) : NULL;
+    const bool computed = t && !in->literal && mgx_type_is_integral(t->shape.type);
+    return computed ? mgx_add_literal(n->module, t) : in;
+}
+
+// What a reader gives, where that is known: itself, or what stands for it.
+static struct mgx_ins *resolved(struct mgx_node *n, struct mgx_ins *read)
+{
+    struct mgx_ins *by = read ? mgx_known_member(read, n->scratch) : NULL;
+    if (!by)
+        return read;
+    if (by != read)
+        mgx_remove(read);
+    return by;
+}
+
+// --- sequences ---
 
 static enum mgx_status sequence_empty(struct mgx_node *n)
 {
@@ -31,7 +59,11 @@ static enum mgx_status on_sequence(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, n->rule->op->in_min, n->rule->op->in_max));
     const int count = mgx_node_in(n, n->in_count - 1) ? n->in_count : n->in_count - 1;
-    n->out[0] = mgx_build_emit_n(n, n->rule->op, NULL, n->in, count);
+    const int position = n->rule->op->in_max - 1;
+    struct mgx_ins *in[] = {n->in[0], mgx_node_in(n, 1), mgx_node_in(n, 2)};
+    if (position > 0)
+        in[position] = settled(n, position);
+    n->out[0] = resolved(n, mgx_build_emit_n(n, n->rule->op, NULL, in, count));
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_sequence_at = {.name = "SequenceAt",
@@ -59,10 +91,11 @@ const struct mgx_onnx_op mgx_onnx_sequence_length = {.name = "SequenceLength",
 static enum mgx_status split_to_sequence(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 2));
+    struct mgx_ins *const in[] = {n->in[0], settled(n, 1)};
     n->out[0] = mgx_build_emit_n(n, &mgx_op_split_to_sequence,
                                  MGX_ATTRS(mgx_int("axis", mgx_onnx_int(n, "axis", 0)),
                                            mgx_int("keepdims", mgx_onnx_int(n, "keepdims", 1))),
-                                 n->in, mgx_node_in(n, 1) ? 2 : 1);
+                                 in, mgx_node_in(n, 1) ? 2 : 1);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_split_to_sequence = {.name = "SplitToSequence",
@@ -73,10 +106,12 @@ const struct mgx_onnx_op mgx_onnx_split_to_sequence = {.name = "SplitToSequence"
 static enum mgx_status concat_from_sequence(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 1));
-    n->out[0] = mgx_build_emit_n(n, &mgx_op_concat_from_sequence,
-                                 MGX_ATTRS(mgx_int("axis", mgx_onnx_int(n, "axis", 0)),
-                                           mgx_int("new_axis", mgx_onnx_int(n, "new_axis", 0))),
-                                 n->in, 1);
+    struct mgx_ins *whole =
+        mgx_build_emit_n(n, &mgx_op_concat_from_sequence,
+                         MGX_ATTRS(mgx_int("axis", mgx_onnx_int(n, "axis", 0)),
+                                   mgx_int("new_axis", mgx_onnx_int(n, "new_axis", 0))),
+                         n->in, 1);
+    n->out[0] = resolved(n, whole);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_concat_from_sequence = {.name = "ConcatFromSequence",
@@ -204,7 +239,7 @@ static enum mgx_status optional_has_element(struct mgx_node *n)
     if (!x || x->shape.type != MGX_TUPLE)
         n->out[0] = mgx_build_scalar(n, MGX_BOOL, x != NULL);
     else
-        n->out[0] = mgx_build_unary(n, &mgx_op_optional_has_element, x);
+        n->out[0] = resolved(n, mgx_build_unary(n, &mgx_op_optional_has_element, x));
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_optional_has_element = {
@@ -217,8 +252,7 @@ static enum mgx_status optional_get_element(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *x = n->in[0];
-    n->out[0] =
-        x->shape.type == MGX_TUPLE ? mgx_build_unary(n, &mgx_op_optional_get_element, x) : x;
+    n->out[0] = resolved(n, mgx_build_unary(n, &mgx_op_optional_get_element, x));
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_optional_get_element = {
