@@ -59,7 +59,7 @@ int __libc_start_main(main_function *entry, int argc, char **argv, void (*init)(
 {
     return old___libc_start_main(entry, argc, argv, init, fini, rtld_fini, stack_end);
 }
-#else
+#endif
 
 // --- libm: 2.27 and 2.29 dropped the wrappers that report errors of the 1980s ---
 
@@ -170,4 +170,3 @@ void *reallocarray(void *memory, size_t count, size_t size)
     }
     return realloc(memory, count * size);
 }
-#endif

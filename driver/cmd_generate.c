@@ -69,6 +69,7 @@ static void put_words(struct words_of *w, const struct options *o)
     put_number(w, 2, "--threads", o->threads);
     put_number(w, 3, "--guesses", o->guesses);
     put(w, "--draft", o->draft);
+    put(w, "--cards", o->cards);
     for (int i = 0; i < o->stop.count; i++)
         put(w, "--stop", o->stop.items[i]);
     if (o->chat)
@@ -83,8 +84,8 @@ static int write_text(const struct options *o)
     struct words_of w = {.count = 0};
     pid_t child;
     int status = -1;
-    if (o->stop.count > (WORDS - 40) / 2) {
-        log_error("more than %d texts to stop at", (WORDS - 40) / 2);
+    if (o->stop.count > (WORDS - 42) / 2) {
+        log_error("more than %d texts to stop at", (WORDS - 42) / 2);
         return EXIT_FAILURE;
     }
     put_words(&w, o);
@@ -108,9 +109,10 @@ struct writer {
 
 static bool set_guesses(struct writer *w)
 {
-    migraphx_generator_t draft = NULL;
+    migraphx_generator_t draft = NULL; // which is on one card
     const bool good =
-        (!w->o->draft || (OK(migraphx_generator_load(&draft, w->o->draft, w->options)) &&
+        (!w->o->draft || (OK(migraphx_generator_options_set_cards(w->options, NULL, 0)) &&
+                          OK(migraphx_generator_load(&draft, w->o->draft, w->options)) &&
                           OK(migraphx_generator_set_draft(w->generator, draft)))) &&
         OK(migraphx_generator_set_guesses(w->generator, w->text, (size_t)w->o->guesses));
     migraphx_generator_destroy(draft);
@@ -120,12 +122,15 @@ static bool set_guesses(struct writer *w)
 static bool make_options(const struct options *o, migraphx_generator_options_t *out)
 {
     migraphx_compile_options_t compile = NULL;
-    const bool good = OK(migraphx_compile_options_create(&compile)) &&
-                      OK(migraphx_compile_options_set_threads(compile, (size_t)o->threads)) &&
-                      OK(migraphx_compile_options_set_isa(compile, o->isa)) &&
-                      OK(migraphx_generator_options_create(out)) &&
-                      OK(migraphx_generator_options_set_target(*out, target_name(o))) &&
-                      OK(migraphx_generator_options_set_compile_options(*out, compile));
+    struct cards cards;
+    const bool good =
+        read_cards(o, &cards) && OK(migraphx_compile_options_create(&compile)) &&
+        OK(migraphx_compile_options_set_threads(compile, (size_t)o->threads)) &&
+        OK(migraphx_compile_options_set_isa(compile, o->isa)) &&
+        OK(migraphx_generator_options_create(out)) &&
+        OK(migraphx_generator_options_set_target(*out, target_name(o))) &&
+        OK(migraphx_generator_options_set_compile_options(*out, compile)) &&
+        OK(migraphx_generator_options_set_cards(*out, cards.numbers, (size_t)cards.count));
     migraphx_compile_options_destroy(compile);
     return good;
 }
@@ -253,7 +258,7 @@ static int run(struct options *o)
         return EXIT_USAGE;
     }
     if (!o->target)
-        o->target = "cpu";
+        o->target = o->cards ? "gpu" : "cpu";
     if (o->prompt)
         return write_text(o);
     return write_tokens(&w) ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -283,6 +288,7 @@ static const struct flag own[] = {
     {FLAG_NAME, "--ref", NULL, OFFSET(target), NULL, "the reference target", 0, "ref"},
     {FLAG_NAME, "--cpu", NULL, OFFSET(target), NULL, "the CPU target (the default)", 0, "cpu"},
     {FLAG_NAME, "--gpu", NULL, OFFSET(target), NULL, "the GPU target", 0, "gpu"},
+    ROW(FLAG_WORD, "--cards", cards, "0,1", "... on these cards, which compute the model together", 0),
     ROW(FLAG_INT, "--threads", threads, "N", "threads per run [all the process may use]", 1),
     ROW(FLAG_WORD, "--isa", isa, "<name>", "generic, avx2, avx512, or native-avx512f ... [native]", 0),
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};

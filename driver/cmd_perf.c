@@ -173,10 +173,11 @@ static bool show(const struct options *o, migraphx_program_t program, struct rep
 }
 
 static bool measure(const struct options *o, migraphx_program_t program,
-                    migraphx_instructions_t list, size_t count)
+                    migraphx_instructions_t list, size_t count, const struct cards *cards)
 {
     struct measurement m = {.runs = o->iterations,
                             .count = count,
+                            .cards = *cards,
                             .batch = o->batch ? o->batch : model_batch(o, program)};
     struct report r = {.o = o, .m = &m, .list = list};
     migraphx_program_parameters_t params = NULL;
@@ -192,6 +193,8 @@ static bool measure(const struct options *o, migraphx_program_t program,
     good = good && make_inputs(o, program, &params);
     log_info("Running performance report ...");
     good = good && run_rounds(&(struct rounds){program, params, &m, microseconds}) && m.timed;
+    if (good && m.cards.count && !work_stopped())
+        good = time_cards(o, &m.cards);
     if (good && o->trace)
         good = take_timeline(program, params, m.timed, &m.timeline);
     if (good)
@@ -209,20 +212,37 @@ static bool measure(const struct options *o, migraphx_program_t program,
     return good;
 }
 
+// Cards are of target gpu; the report is of the first of them.
+static bool choose_cards(struct options *o, struct cards *cards)
+{
+    if (!read_cards(o, cards))
+        return false;
+    if (cards->count && o->target && strcmp(o->target, "gpu") != 0) {
+        log_error("--cards are of target gpu, not of %s", o->target);
+        return false;
+    }
+    o->target = cards->count ? "gpu" : o->target;
+    o->card = cards->count ? (int)cards->numbers[0] : 0;
+    return true;
+}
+
 static int run(struct options *o)
 {
     migraphx_program_t program;
     migraphx_module_t main_module;
     migraphx_instructions_t list = NULL;
+    struct cards cards;
     size_t count = 0;
     o->on_card = true;
+    if (!choose_cards(o, &cards))
+        return EXIT_USAGE;
     if (!load_model(o, &program))
         return EXIT_FAILURE;
     const bool good =
         quantize_model(o, program) && compile_model(o, program, target_name(o), false) &&
         fix_sizes(o, &program) && OK(migraphx_program_get_main_module(&main_module, program)) &&
         OK(migraphx_module_instructions(&list, main_module)) &&
-        OK(migraphx_instructions_size(&count, list)) && measure(o, program, list, count);
+        OK(migraphx_instructions_size(&count, list)) && measure(o, program, list, count, &cards);
     migraphx_instructions_destroy(list);
     migraphx_program_destroy(program);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -232,6 +252,8 @@ static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "perf", 0, NULL},
     {FLAG_INT, "--iterations", "-n", OFFSET(iterations), "N", "number of runs [100]", 0, NULL, 1},
     {FLAG_SET, "--detailed", "-d", OFFSET(detailed), NULL, "group by shapes too", 0, NULL},
+    {FLAG_WORD, "--cards", NULL, OFFSET(cards), "0,1",
+     "of the GPU target: the report is of the first, then all run alone and together", 0, NULL},
     {FLAG_SET, "--totals", NULL, OFFSET(totals), NULL, "print the totals alone", 0, NULL},
     {FLAG_WORD, "--trace", NULL, OFFSET(trace), "<file>",
      "write the timeline for chrome://tracing and Perfetto", 0, NULL},

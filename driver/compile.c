@@ -52,7 +52,8 @@ static bool set_options(const struct options *o, migraphx_compile_options_t opti
                 OK(migraphx_compile_options_set_tuning_progress(options, show_tuning, NULL)) &&
                 OK(migraphx_compile_options_set_tuning_seconds(
                     options, o->tuning_seconds ? strtod(o->tuning_seconds, NULL) : 0)) &&
-                OK(migraphx_compile_options_set_compute_double(options, compute_double));
+                OK(migraphx_compile_options_set_compute_double(options, compute_double)) &&
+                (!o->cards || OK(migraphx_compile_options_set_device_id(options, (size_t)o->card)));
     for (int i = 0; good && i < o->disable_pass.count; i++) {
         const char *name = pass_name(o->disable_pass.items[i]);
         if (!name)
@@ -245,12 +246,15 @@ static bool make_on_card(const struct options *o, const char *name, const_migrap
                          migraphx_argument_t *out)
 {
     migraphx_argument_t host = NULL;
+    char number[16]; // of the driver's cards
+    snprintf(number, sizeof number, ":%d", o->card);
+    const char *card = o->cards ? number : NULL;
     if (!fits_card(shape))
         return make_input(o, name, shape, out);
     if (is_room(name))
-        return OK(migraphx_device_allocate(out, shape, NULL));
+        return OK(migraphx_device_allocate(out, shape, card));
     const bool good =
-        make_input(o, name, shape, &host) && OK(migraphx_device_copy(out, host, NULL));
+        make_input(o, name, shape, &host) && OK(migraphx_device_copy(out, host, card));
     migraphx_argument_destroy(host);
     return good;
 }

@@ -62,7 +62,9 @@ struct options {
     // how to compile and what to feed
     struct words fill0, fill1, load_arg, expect;
     const char *target;
-    bool on_card; // of a verb that leaves inputs and results in a card's memory
+    const char *cards; // "0,1"; NULL: the card that is found
+    int card;          // with `cards`: which of them
+    bool on_card;      // of a verb that leaves inputs and results in a card's memory
     bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
     struct words calibration, image_mean, image_std;
     const char *image_scale;
@@ -181,6 +183,23 @@ bool make_inputs(const struct options *o, migraphx_program_t program,
 bool fix_sizes(const struct options *o, migraphx_program_t *program);
 // The first length that all inputs have as they are fed; 1 where they differ.
 int model_batch(const struct options *o, migraphx_program_t program);
+
+// --- several cards (cards.c) ---
+
+enum { MOST_CARDS = 8 };
+
+struct cards {
+    size_t numbers[MOST_CARDS];
+    int count;                // 0: --cards was not given
+    double alone[MOST_CARDS]; // runs a second of each while the others have nothing to do
+    double together;          // of all of them at a time
+};
+
+// The flag's numbers; says what is wrong with them.
+bool read_cards(const struct options *o, struct cards *out);
+// Loads, compiles and runs the model on each.
+bool time_cards(const struct options *o, struct cards *cards);
+
 // Writes the program as the flags say.
 bool write_program(const struct options *o, migraphx_program_t program);
 // To stdout, as text or as --json says.

@@ -133,6 +133,22 @@ static void put_limits(FILE *f, const struct limits *l)
             l->middle_bytes, l->of_kind[OF_BYTES], l->of_kind[OF_BF16]);
 }
 
+// Inferences a second of each of --cards alone, and of all together.
+static void put_cards(FILE *f, const struct measurement *m)
+{
+    if (!m->cards.count)
+        return;
+    fprintf(f, "\"cards\": [");
+    for (int i = 0; i < m->cards.count; i++) {
+        fprintf(f, "%s{\"card\": %zu, ", i ? ", " : "", m->cards.numbers[i]);
+        put_number(f, "rate_alone", m->cards.alone[i] * m->batch);
+        fprintf(f, "}");
+    }
+    fprintf(f, "], ");
+    put_number(f, "rate_together", m->cards.together * m->batch);
+    fprintf(f, ",\n ");
+}
+
 static bool put_report(FILE *f, const struct report *r)
 {
     fprintf(f, "{");
@@ -142,6 +158,7 @@ static bool put_report(FILE *f, const struct report *r)
     fprintf(f, ",\n ");
     put_totals(f, r->m);
     fprintf(f, ",\n ");
+    put_cards(f, r->m);
     put_limits(f, &r->limits);
     fprintf(f, ",\n \"instructions\": [");
     const bool good = put_instructions(f, r);

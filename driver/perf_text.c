@@ -144,6 +144,17 @@ static void print_totals(const struct measurement *m, bool totals)
            round(100 * (average - m->sum) / average));
 }
 
+// Of --cards.
+static void print_cards(const struct measurement *m)
+{
+    const struct cards *c = &m->cards;
+    for (int i = 0; i < c->count; i++)
+        printf("Card %zu alone: %g inferences/sec\n", c->numbers[i], c->alone[i] * m->batch);
+    if (c->count > 1)
+        printf("%d cards together: %g inferences/sec, %.2f times the first alone\n", c->count,
+               c->together * m->batch, c->together / c->alone[0]);
+}
+
 // --- against the limits of the machine ---
 
 static int hottest_first(const void *a, const void *b)
@@ -227,5 +238,6 @@ bool print_report(const struct report *r)
     if (!r->o->totals && (!print_instructions(r) || !print_hottest(r) || !print_groups(r)))
         return false;
     print_totals(r->m, r->o->totals);
+    print_cards(r->m);
     return true;
 }

@@ -30,6 +30,7 @@ struct measurement {
     size_t count;             // instructions of the main module
     double sum;               // of the averages
     struct timeline timeline; // with --trace
+    struct cards cards;       // with --cards
 };
 
 struct report {

@@ -436,6 +436,10 @@ def _common(a, b):
 
 # --- from a shell ---
 
+def _numbers(text):
+    return [int(n) for n in text.split(",")]
+
+
 def _parser():
     parser = argparse.ArgumentParser(prog="python3 -m migraphx.generate", description="Writes on from a prompt with the model in a folder.")
     parser.add_argument("folder")
@@ -451,8 +455,9 @@ def _parser():
     parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="where to end; may be given several times")
     parser.add_argument("--guesses", type=int, default=0, metavar="N", help="tokens that a run takes beside the one it needs")
     parser.add_argument("--draft", metavar="FOLDER", help="a smaller model of the same tokens, which guesses them")
-    parser.add_argument("--target", default="cpu", help="cpu or gpu")
+    parser.add_argument("--target", help="cpu (the default) or gpu")
     parser.add_argument("--gpu", dest="target", action="store_const", const="gpu", help="the same as --target gpu")
+    parser.add_argument("--cards", type=_numbers, metavar="N,N,...", help="of target gpu: these compute the model together")
     parser.add_argument("--threads", type=int, default=0, metavar="N")
     parser.add_argument("--isa", metavar="NAME", help="the set of instructions: generic, avx2, avx512 ...")
     return parser
@@ -476,7 +481,7 @@ def _report(statistics, began):
 
 def _run(args):
     start = time.perf_counter()
-    model = Model(args.folder, args.target, threads=args.threads, isa=args.isa, draft=args.draft)
+    model = Model(args.folder, args.target or ("gpu" if args.cards else "cpu"), threads=args.threads, isa=args.isa, draft=args.draft, cards=args.cards)
     began = time.perf_counter() - start
     prompt = [int(t) for t in args.tokens.split(",")] if args.tokens else args.prompt
     if args.chat and not args.tokens:

@@ -4,6 +4,7 @@
 What comes from the host and goes back to it is large enough to go by pieces of pinned memory (src/targets/gpu/machine/stage.h).
 """
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -223,3 +224,41 @@ def test_cards_of_a_decoder_are_named_rightly(folder, tmp_path):
     decoders.save(str(tmp_path / "fixed"), "fixed")
     with pytest.raises(RuntimeError, match="card"):
         migraphx.generator(str(tmp_path / "fixed"), target="gpu", cards=[0, 1])
+
+
+def drive(*words, code=0):
+    done = subprocess.run([os.environ["MGX_DRIVER"], *words], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr[-2000:]
+    return done
+
+
+in_driver = pytest.mark.skipif(not (CHILD and "MGX_DRIVER" in os.environ), reason="of the driver, with the stand-in")
+
+
+@in_driver
+def test_the_driver_shares_a_decoder(folder):
+    def write(*words):
+        return drive("generate", folder, "--tokens", "3,1,4", "--max-tokens", "8", "--temperature", "0", *words).stdout
+    want = write("--gpu")
+    assert len(want.split()) == 8 and write("--cards", "0,1") == want == write("--cards", "1", "--gpu")
+    assert write("--cards", "0,1", "--draft", folder, "--guesses", "3") == want
+    assert "no number 9" in drive("generate", folder, "--tokens", "3", "--cards", "0,9", code=1).stderr
+    assert "no cards that go together" in drive("generate", folder, "--tokens", "3", "--cards", "0,1", "--cpu", code=1).stderr
+
+
+@in_driver
+def test_the_driver_times_cards_alone_and_together(path):
+    report = json.loads(drive("perf", path, "--cards", "1,0", "-n", "4", "--json").stdout)
+    assert [c["card"] for c in report["cards"]] == [1, 0] and all(c["rate_alone"] > 0 for c in report["cards"])
+    assert report["rate_together"] > 0 and report["runs"] == 4
+    said = drive("perf", path, "--cards", "0,1", "-n", "4", "--totals").stdout
+    assert "Card 1 alone: " in said and "2 cards together: " in said
+    assert "cards" not in json.loads(drive("perf", path, "--gpu", "-n", "4", "--json").stdout)
+    assert "no number 9" in drive("perf", path, "--cards", "0,9", "-n", "4", code=1).stderr
+
+
+@in_driver
+def test_a_compiled_model_lies_on_one_card(path, tmp_path):
+    compiled = str(tmp_path / "m.mxr")
+    drive("compile", path, "--gpu", "--binary", "-o", compiled)
+    assert "a compiled one lies on one card" in drive("perf", compiled, "--cards", "0,1", "-n", "4", code=1).stderr
