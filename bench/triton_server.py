@@ -64,9 +64,18 @@ class TritonPythonModel:
 '''
 
 
+def with_rows(name):
+    """The zoo's model with any number of rows: some are of one."""
+    model = zoo.fill(zoo.skeletons()[name])
+    for value in [*model.graph.input, *model.graph.output]:
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    del model.graph.value_info[:]
+    return model
+
+
 def make(options, at, most=8):
     """The zoo's model, as this engine's and as ONNX Runtime's; and the inputs of one row."""
-    model = zoo.fill(zoo.skeletons()[options.model])
+    model = with_rows(options.model)
     path = triton.write_model(at, "ours", model, f'backend: "migraphx"\nmax_batch_size: {most}\ndynamic_batching {{}}\n'
                               'parameters [{key: "cache_dir" value: {string_value: "."}}]\n' + options.config)
     feed = {name: array[:1] for name, array in zoo.inputs(options.model, model, {"N": 1}).items()}
@@ -136,7 +145,7 @@ def saturate(one, model, feed, options, seconds):
 def plain(options):
     """A child: a loop over the same program, batches of one size."""
     import migraphx
-    model = zoo.fill(zoo.skeletons()[options.model])
+    model = with_rows(options.model)
     program = migraphx.parse_onnx_buffer(model.SerializeToString(), dynamic_dims=True)
     program.compile(migraphx.get_target("cpu"))
     feed = {name: np.repeat(array[:1], options.rows, 0) for name, array in zoo.inputs(options.model, model, {"N": 1}).items()}
