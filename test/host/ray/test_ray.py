@@ -30,6 +30,8 @@ W = models.WEIGHT
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+    for what in ("READY", "HEALTH"):  # on a busy machine a proxy takes longer than 5 s to start, and would be killed for it
+        os.environ[f"RAY_SERVE_PROXY_{what}_CHECK_TIMEOUT_S"] = "60"
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1",
              object_store_memory=200 << 20, runtime_env={"env_vars": {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}})
     yield
