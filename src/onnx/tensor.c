@@ -222,9 +222,14 @@ static void unpack_bits(const uint8_t *from, uint8_t *to, int64_t count, int bit
     }
 }
 
+// Few bytes are not left in the file: sizes, axes and scales are read in every run, and whoever
+// writes the model anew in its place meanwhile (as onnx.save does) would change them.
+enum { FEW_BYTES = 4096 };
+
 static bool needs_copy(const struct mgx_shape *shape, const struct mgx_region *raw)
 {
-    return bits_of(shape->type) < 8 || !mgx_region_is_usable(raw, shape);
+    return bits_of(shape->type) < 8 || !mgx_region_is_usable(raw, shape) ||
+           (raw->file && raw->size <= FEW_BYTES);
 }
 
 static void copy_raw(const struct mgx_region *raw, struct mgx_tensor *to)

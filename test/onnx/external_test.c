@@ -239,12 +239,18 @@ CASE(another_directory_may_be_named)
 
 CASE(a_file_is_mapped_once)
 {
-    enum { MANY = 3000 };
+    enum { MANY = 3000, LARGE = 2048 }; // few bytes would be copied
+    float *large = calloc(LARGE + 2, sizeof *large);
+    large[1] = 2;
+    put("model/large", large, (LARGE + 2) * sizeof *large);
+    free(large);
     struct pb g = {0};
     char name[16];
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "w%d", i);
-        struct pb t = external(name, 2, i % 2 ? "location=data;offset=8" : "location=data");
+        struct pb t =
+            external(name, LARGE,
+                     i % 2 ? "location=large;offset=8;length=8192" : "location=large;length=8192");
         pb_initializer(&g, &t);
     }
     pb_output(&g, "w0");
@@ -259,6 +265,28 @@ CASE(a_file_is_mapped_once)
     mgx_program_destroy(p);
     CHECK(((float *)share.data)[1] == 2); // the mapping lives as long as a share in it
     mgx_tensor_release(&share);
+}
+
+// Scales, axes and sizes are read in every run: that the file beside is written anew meanwhile does
+// not change them.
+CASE(few_bytes_do_not_stay_in_the_file)
+{
+    static const float other[8] = {0};
+    struct pb g = {0}, t = external("w", 8, "location=rewritten");
+    put("model/rewritten", values, sizeof values);
+    pb_initializer(&g, &t);
+    pb_node(&g, "Neg", "w", "y", NULL);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    struct mgx_diag diag;
+    struct mgx_program *p = import(&m, NULL, &diag);
+    CHECK(p);
+    put("model/rewritten", other, sizeof other);
+    double y[8];
+    CHECK_INT(run_model(p, NULL, 0, NULL, y, 8), 8);
+    for (int i = 0; i < 8; i++)
+        CHECK_NEAR(y[i], -values[i], 0);
+    mgx_program_destroy(p);
 }
 
 CASE(overlapping_regions_are_read_only)
@@ -395,9 +423,10 @@ static const struct check_case cases[] = {
     ROW(reads_regions_of_a_file) ROW(entries_must_be_true) ROW(locations_stay_in_the_directory)
         ROW(caches_of_links_load) ROW(sparse_tensors_and_attributes_obey_too)
             ROW(data_inside_and_outside_is_a_contradiction) ROW(another_directory_may_be_named)
-                ROW(a_file_is_mapped_once) ROW(overlapping_regions_are_read_only)
-                    ROW(a_model_file_that_shrank_is_an_error) ROW(threads_import_at_once)
-                        ROW(weights_that_vanish_are_an_error){NULL, NULL}};
+                ROW(a_file_is_mapped_once) ROW(few_bytes_do_not_stay_in_the_file)
+                    ROW(overlapping_regions_are_read_only) ROW(a_model_file_that_shrank_is_an_error)
+                        ROW(threads_import_at_once)
+                            ROW(weights_that_vanish_are_an_error){NULL, NULL}};
 
 int main(int argc, char **argv)
 {
