@@ -70,22 +70,12 @@ OrtStatus *card_kernels(struct card *, const char *provider, OrtKernelRegistry *
 // --- masks that grow with every token ---
 
 struct fused;
+struct filled;
 
-struct card_fill {
-    bool there;
-    size_t mask, caches; // among the inputs of the fused node
-};
-OrtStatus *card_fill_find(const struct host *, const OrtGraph *, const OrtValueInfo *const *inputs,
-                          size_t count, struct card_fill *out);
-
-struct card_filled { // of one run
-    size_t lens[2];
-    void *data;
-};
-// Makes the mask as long as the caches have room, where it is shorter.
-OrtStatus *card_fill_run(struct card *, const struct fused *, migraphx_buffer *mask,
-                         const migraphx_buffer *caches, struct card_filled *out);
-void card_fill_end(struct card *, struct card_filled *);
+// As fill_run does it (fused.h), within the card's memory.
+OrtStatus *card_fill_run(struct card *, const struct fused *, migraphx_buffer *buffers,
+                         struct filled *out);
+void card_fill_end(struct card *, struct filled *);
 
 // --- runs ---
 
@@ -93,7 +83,7 @@ struct card_plans;
 
 // `program` is the fused one's: compiled for the card's memory, or with open sizes and copies.
 OrtStatus *card_plans_create(struct card_plans **out, const struct fused *, struct card *,
-                             const struct card_fill *, bool make_plans);
+                             bool make_plans);
 void card_plans_destroy(struct card_plans *); // NULL is allowed
 OrtStatus *card_compute(struct card_plans *, OrtKernelContext *, migraphx_buffer *buffers,
                         size_t count);

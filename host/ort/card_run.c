@@ -37,7 +37,6 @@ struct card_plans {
     const struct fused *fused;
     struct card *card;
     bool open, makes;
-    struct card_fill fill;        // places among what the program reads
     pthread_mutex_t lock, making; // of the list; of who makes one
     struct plan *first;
 };
@@ -405,10 +404,9 @@ static OrtStatus *compute(struct card_plans *c, OrtKernelContext *context,
 OrtStatus *card_compute(struct card_plans *c, OrtKernelContext *context, migraphx_buffer *buffers,
                         size_t count)
 {
-    struct card_filled filled = {0};
-    if (c->fill.there && c->open && c->makes)
-        HOST_TRY(card_fill_run(c->card, c->fused, &buffers[c->fill.mask], &buffers[c->fill.caches],
-                               &filled));
+    struct filled filled = {{0}};
+    if (c->fused->fill.there && c->open && c->makes)
+        HOST_TRY(card_fill_run(c->card, c->fused, buffers, &filled));
     OrtStatus *status = compute(c, context, buffers, count);
     card_fill_end(c->card, &filled);
     return status;
@@ -427,17 +425,8 @@ static OrtStatus *lend_program(struct card_plans *c)
     return read_places(c->fused, p);
 }
 
-// Inputs that the program does not read are handed to nobody.
-static size_t place_read(const struct fused *f, size_t input)
-{
-    size_t place = 0;
-    for (size_t i = 0; i < input; i++)
-        place += f->in_names[i] != NULL;
-    return place;
-}
-
 OrtStatus *card_plans_create(struct card_plans **out, const struct fused *f, struct card *card,
-                             const struct card_fill *fill, bool make_plans)
+                             bool make_plans)
 {
     bool fixed = false;
     ENGINE_TRY(f->host, f->name, migraphx_program_takes_device_data(&fixed, f->program));
@@ -445,8 +434,6 @@ OrtStatus *card_plans_create(struct card_plans **out, const struct fused *f, str
     if (!c)
         return host_no_memory(f->host);
     *c = (struct card_plans){.fused = f, .card = card, .open = !fixed, .makes = make_plans};
-    if (fill->there && f->in_names[fill->mask] && f->in_names[fill->caches])
-        c->fill = (struct card_fill){true, place_read(f, fill->mask), place_read(f, fill->caches)};
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->making, NULL);
     OrtStatus *status = fixed ? lend_program(c) : NULL;

@@ -216,12 +216,13 @@ static OrtStatus *keep_program(const struct fused *f, const struct provider *ep,
     return status;
 }
 
+// A plan for each set of lengths pays where these come again.
 static OrtStatus *make_plans(struct fused *f, const struct provider *ep, const OrtGraph *graph,
                              const OrtValueInfo *const *in)
 {
-    struct card_fill fill;
-    HOST_TRY(card_fill_find(f->host, graph, in, f->in_count, &fill));
-    return card_plans_create(&f->plans, f, ep->card, &fill, ep->options.specialise);
+    if (ep->options.specialise)
+        HOST_TRY(fill_find(f, graph, in));
+    return ep->card ? card_plans_create(&f->plans, f, ep->card, ep->options.specialise) : NULL;
 }
 
 static OrtStatus *fill(struct fused *f, const struct provider *ep, const OrtGraph *graph,
@@ -243,7 +244,7 @@ static OrtStatus *fill(struct fused *f, const struct provider *ep, const OrtGrap
         status = get_program(f, ep, graph, out);
     if (!status)
         status = find_inputs(f, in);
-    if (!status && ep->card)
+    if (!status)
         status = make_plans(f, ep, graph, in);
     if (!status && kept && ep->options.context && f->host->CreateNode)
         status = keep_program(f, ep, graph, in, out, kept);

@@ -6,6 +6,17 @@
 
 enum { STRING = 8 };
 
+// A mask that grows with every token and only says how many there are (fill.c).
+struct fill {
+    bool there;
+    size_t mask, caches; // places among what the program reads
+};
+
+struct filled { // of one run
+    size_t lens[2];
+    void *data;
+};
+
 struct fused {
     OrtNodeComputeInfo base;
     const struct host *host;
@@ -16,8 +27,13 @@ struct fused {
     int *out_elements;                   // of results, by the host's number
     bool has_values;                     // some result has no place (fused_is_value)
     char *name;
+    struct fill fill;
     struct card_plans *plans; // of a card (card.h); NULL: the processor
 };
+
+OrtStatus *fill_find(struct fused *, const OrtGraph *, const OrtValueInfo *const *inputs);
+// Makes the mask as long as the caches have room, where it is shorter; out->data is to be freed.
+OrtStatus *fill_run(const struct fused *, migraphx_buffer *buffers, struct filled *out);
 
 // A run of this thread that the host profiles, as migraphx_program_run_buffers does it; false where it
 // profiles none, and nothing was done.

@@ -194,20 +194,11 @@ static OrtStatus *give_values(const struct fused *f, OrtKernelContext *context,
     return NULL;
 }
 
-static OrtStatus *run_with(const struct fused *f, OrtKernelContext *context,
-                           migraphx_buffer *buffers, migraphx_argument_t *made)
+static OrtStatus *run_on_host(const struct fused *f, OrtKernelContext *context,
+                              const migraphx_buffer *buffers, size_t count)
 {
     struct run r = {.fused = f, .context = context};
-    migraphx_arguments_t results = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < f->in_count; i++)
-        if (f->in_names[i]) {
-            HOST_TRY(take_input(f, context, i, &buffers[count], &made[count]));
-            count++;
-        }
-    if (f->plans)
-        return card_compute(f->plans, context, buffers, count);
-    migraphx_arguments_t *out = f->has_values ? &results : NULL;
+    migraphx_arguments_t results = NULL, *out = f->has_values ? &results : NULL;
     migraphx_status status;
     if (!profiler_run(f, out, buffers, count, place, &r, &status))
         status = migraphx_program_run_buffers(out, f->program, buffers, count, place, &r);
@@ -217,6 +208,25 @@ static OrtStatus *run_with(const struct fused *f, OrtKernelContext *context,
         r.status = give_values(f, context, results);
     migraphx_arguments_destroy(results);
     return r.status;
+}
+
+static OrtStatus *run_with(const struct fused *f, OrtKernelContext *context,
+                           migraphx_buffer *buffers, migraphx_argument_t *made)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < f->in_count; i++)
+        if (f->in_names[i]) {
+            HOST_TRY(take_input(f, context, i, &buffers[count], &made[count]));
+            count++;
+        }
+    if (f->plans)
+        return card_compute(f->plans, context, buffers, count);
+    struct filled filled = {{0}};
+    if (f->fill.there)
+        HOST_TRY(fill_run(f, buffers, &filled));
+    OrtStatus *status = run_on_host(f, context, buffers, count);
+    free(filled.data);
+    return status;
 }
 
 OrtStatus *fused_compute(OrtNodeComputeInfo *base, void *state, OrtKernelContext *context)

@@ -32,6 +32,7 @@ struct mgx_context {
     struct mgx_storage **results;           // reused when the caller has let go of the last run's
     void **out;                             // where each result is written; NULL for dynamic ones
     const struct mgx_named_tensor *params;
+    const struct mgx_run *run;              // the one that goes on, or the last one
     struct mgx_plan_recordings *recordings; // by stretch (record.h); NULL before the first
     struct mgx_plan_late_run late;
     struct mgx_arena strings;

@@ -122,6 +122,15 @@ static bool is_lent(const struct mgx_context *x, const void *data)
     return false;
 }
 
+// Does it lie where the caller wants a result?
+static bool is_placed(const struct mgx_context *x, const void *data)
+{
+    for (int k = 0; x->run->place && k < x->plan->result_count; k++)
+        if (x->plan->results[k].value->dynamic && x->run->placed[k] == data)
+            return true;
+    return false;
+}
+
 // A result may be a view of bytes that nobody keeps for it (scratch, which will be another's): such
 // a one is copied. What the caller lent stays the caller's.
 static enum mgx_status keep(const struct mgx_context *x, struct mgx_tensor *t,
@@ -129,7 +138,8 @@ static enum mgx_status keep(const struct mgx_context *x, struct mgx_tensor *t,
 {
     for (int i = 0; i < t->sub_count; i++)
         TRY(keep(x, &t->sub[i], diag));
-    if (t->sub || t->storage || !mgx_shape_elements(&t->shape) || is_lent(x, t->data))
+    if (t->sub || t->storage || !mgx_shape_elements(&t->shape) || is_lent(x, t->data) ||
+        is_placed(x, t->data))
         return MGX_OK;
     struct mgx_tensor own;
     TRY(mgx_tensor_clone(&own, t, diag));

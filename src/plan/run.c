@@ -416,9 +416,23 @@ static enum mgx_status run_body(void *user, const struct mgx_module *m,
     return mgx_plan_run_body(user, &call, done, diag);
 }
 
+// mgx_eval's hook, for results whose sizes come with the run: known by whose shape was declared.
+static void *wanted(void *user, const struct mgx_compute_call *c)
+{
+    const struct mgx_context *x = user;
+    const struct mgx_run *run = x->run;
+    for (int k = 0; k < x->plan->result_count; k++) {
+        const struct mgx_plan_value *v = x->plan->results[k].value;
+        if (v->dynamic && c->declared == &v->ins->shape)
+            return run->placed[k] = run->place(run->place_user, k, c->out_shape);
+    }
+    return NULL;
+}
+
 static void begin_run(struct mgx_context *x, const struct mgx_run *run)
 {
     x->params = run->params; // in order of creation, which is the plan's
+    x->run = run;
     x->eval = (struct mgx_eval){.strings = &x->strings,
                                 .scratch = &x->work,
                                 .seed = run->seed,
@@ -426,6 +440,8 @@ static void begin_run(struct mgx_context *x, const struct mgx_run *run)
                                 .knows = mgx_plan_late_knows,
                                 .create = mgx_plan_late_create,
                                 .offer_user = &x->late,
+                                .wanted = run->place && !x->plan->machine->memory ? wanted : NULL,
+                                .wanted_user = x,
                                 .body = x->plan->body_count ? run_body : NULL,
                                 .body_user = x};
     assert(run->param_count == x->plan->param_count);

@@ -42,12 +42,22 @@ struct mgx_eval {
     enum mgx_status (*create)(void *user, const struct mgx_shape *shape, struct mgx_tensor *out,
                               struct mgx_diag *diag);
     void *offer_user;
+    // Where the caller wants the result of this call, row-major of `out_shape`; NULL: nowhere, or
+    // it is no result. Who asks must write all of it there. An input may lie there too.
+    void *(*wanted)(void *user, const struct mgx_compute_call *c);
+    void *wanted_user;
     // A target's better way for a body as a whole, when set: fills `results`, or is not done.
     enum mgx_status (*body)(void *user, const struct mgx_module *m, const struct mgx_tensor *args,
                             int arg_count, struct mgx_tensor *results, bool *done,
                             struct mgx_diag *diag);
     void *body_user;
 };
+
+// That place, empty where there is none.
+static inline void *mgx_eval_wanted(const struct mgx_compute_call *c)
+{
+    return c->eval->wanted ? c->eval->wanted(c->eval->wanted_user, c) : NULL;
+}
 
 // A loop that never ends, nests of loops, sequences that grow and strings that double ask for any
 // time and memory; these bounds are far above what honest programs need in one run.

@@ -18,7 +18,9 @@ from onnx import helper, numpy_helper
 
 ort = pytest.importorskip("onnxruntime")
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), os.path.join(HERE, "..", "..", "python")]
+import decoders  # noqa: E402
 import provider  # noqa: E402
 from provider import LIBRARY, MIGRAPHX, OWN, B, F, I, S, expect, model_of, placed  # noqa: E402
 
@@ -449,6 +451,38 @@ def test_eight_threads_on_one_session():
     for t in threads:
         t.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("specialise", ["0", "1"])
+def test_shared_caches_are_written_in_place(tmp_path, specialise):
+    """Past and present are one buffer: rows behind the tokens stay what they were, in every plan, and a mask as long as the tokens will do."""
+    room, prompt = 32, [5, 7, 9]
+    model = decoders.save(str(tmp_path), "room", context=64)
+    path = str(tmp_path / "model.onnx")
+    sessions = [session(path, {"specialise": specialise}), ort.InferenceSession(path, providers=["CPUExecutionProvider"])]
+    shapes = {i.name: [{"batch": 1, "past": room}.get(d.dim_param, d.dim_value) for d in i.type.tensor_type.shape.dim]
+              for i in model.graph.input if i.name.startswith("past")}
+    caches = [{n: ort.OrtValue.ortvalue_from_numpy(np.full(s, 7, np.float32)) for n, s in shapes.items()} for _ in sessions]
+    done, tokens = 0, prompt
+    for _ in range(6):
+        logits = []
+        for one, mine in zip(sessions, caches):
+            binding = one.io_binding()
+            binding.bind_cpu_input("input_ids", np.int64([tokens]))
+            binding.bind_cpu_input("attention_mask", np.ones((1, done + len(tokens)), np.int64))
+            for name, value in mine.items():
+                binding.bind_ortvalue_input(name, value)
+                binding.bind_ortvalue_output(name.replace("past_key_values", "present"), value)
+            binding.bind_output("logits")
+            one.run_with_iobinding(binding)
+            logits.append(binding.get_outputs()[-1].numpy()[0, -1])
+        done += len(tokens)
+        np.testing.assert_allclose(logits[0], logits[1], rtol=1e-3, atol=1e-4)
+        tokens = [int(logits[1].argmax())]
+    for name in shapes:
+        ours, theirs = (c[name].numpy() for c in caches)
+        np.testing.assert_allclose(ours[:, :, :done], theirs[:, :, :done], rtol=1e-3, atol=1e-5)
+        assert (ours[:, :, done:] == 7).all()
 
 
 def resident():

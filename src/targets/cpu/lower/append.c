@@ -122,8 +122,11 @@ enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_com
     const int axis = mgx_wrap_axis(mgx_attr_int(c->op, c->attr, "axis"), c->out_shape->rank);
     if (!suits(c, axis))
         return MGX_OK;
-    const bool extended = extend(c, axis);
-    if (!extended)
+    void *at_caller = mgx_eval_wanted(c);
+    const bool extended = !at_caller && extend(c, axis);
+    if (at_caller)
+        *c->out = mgx_tensor_borrow(c->out_shape, at_caller);
+    else if (!extended)
         TRY(make(blocks, c, axis));
     const size_t row = row_bytes(c->out_shape, axis);
     size_t at = 0;
