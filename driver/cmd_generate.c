@@ -57,6 +57,9 @@ static void put_words(struct words_of *w, const struct options *o)
     w->items[w->count++] = "-c";
     w->items[w->count++] = script;
     put(w, "--prompt", o->prompt);
+    put(w, "--sound", o->sound);
+    put(w, "--language", o->language);
+    put(w, "--task", o->task);
     put(w, "--target", target_name(o));
     put(w, "--temperature", o->temperature);
     put(w, "--top-p", o->top_p);
@@ -159,24 +162,64 @@ static bool set_sampling(struct writer *w)
     return good;
 }
 
-// "1,2,3", each as the next token of the text.
-static bool append(struct writer *w)
+// "1,2,3": NULL, after a message, where they are none.
+static int64_t *read_tokens(const char *text, size_t *count)
 {
-    const char *at = w->o->tokens;
-    for (bool more = true; more;) {
+    int64_t *list = malloc((strlen(text) / 2 + 1) * sizeof *list);
+    const char *at = text;
+    *count = 0;
+    for (bool more = true; list && more;) {
         char *end;
         errno = 0;
-        const int64_t token = strtoll(at, &end, 10);
+        list[(*count)++] = strtoll(at, &end, 10);
         more = *end == ',';
         if (end == at || errno || (!more && *end)) {
-            log_error("--tokens needs numbers with commas between them, not '%s'", w->o->tokens);
-            return false;
+            log_error("--tokens needs numbers with commas between them, not '%s'", text);
+            free(list);
+            return NULL;
         }
-        if (!OK(migraphx_generator_append(w->generator, w->text, &token, 1)))
-            return false;
         at = end + 1;
     }
-    return true;
+    return list;
+}
+
+// For a model with an encoder they are what the text is about, which begins by itself.
+static bool tell(struct writer *w, int64_t *tokens, size_t count)
+{
+    migraphx_program_parameters_t inputs = NULL;
+    migraphx_shape_t shape = NULL;
+    migraphx_argument_t argument = NULL;
+    const size_t lens[2] = {1, count};
+    int64_t start = -1;
+    bool good = OK(migraphx_generator_start(&start, w->generator)) &&
+                OK(migraphx_program_parameters_create(&inputs)) &&
+                OK(migraphx_shape_create(&shape, migraphx_shape_int64_type, (size_t *)lens, 2)) &&
+                OK(migraphx_argument_create(&argument, shape, tokens)) &&
+                OK(migraphx_program_parameters_add(inputs, "input_ids", argument)) &&
+                OK(migraphx_generator_set_source(w->generator, w->text, inputs));
+    if (good && start < 0) {
+        log_error("the folder does not say which token a text begins with");
+        good = false;
+    }
+    good = good && OK(migraphx_generator_append(w->generator, w->text, &start, 1));
+    migraphx_program_parameters_destroy(inputs);
+    migraphx_argument_destroy(argument);
+    migraphx_shape_destroy(shape);
+    return good;
+}
+
+static bool append(struct writer *w)
+{
+    migraphx_program_parameter_shapes_t shapes = NULL;
+    size_t count = 0, inputs = 0;
+    int64_t *tokens = read_tokens(w->o->tokens, &count);
+    bool good = tokens && OK(migraphx_generator_source_shapes(&shapes, w->generator)) &&
+                OK(migraphx_program_parameter_shapes_size(&inputs, shapes));
+    good = good && (inputs ? tell(w, tokens, count)
+                           : OK(migraphx_generator_append(w->generator, w->text, tokens, count)));
+    migraphx_program_parameter_shapes_destroy(shapes);
+    free(tokens);
+    return good;
 }
 
 // The next token, unless there is to be none: *done.
@@ -253,13 +296,13 @@ static bool write_tokens(struct writer *w)
 static int run(struct options *o)
 {
     struct writer w = {.o = o};
-    if (!o->file || !o->prompt == !o->tokens) {
-        log_error("generate needs a folder, and --prompt or --tokens");
+    if (!o->file || !!o->prompt + !!o->tokens + !!o->sound != 1) {
+        log_error("generate needs a folder, and --prompt, --sound or --tokens");
         return EXIT_USAGE;
     }
     if (!o->target)
         o->target = o->cards ? "gpu" : "cpu";
-    if (o->prompt)
+    if (!o->tokens)
         return write_text(o);
     return write_tokens(&w) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -272,6 +315,9 @@ static int run(struct options *o)
 static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "what to write", 0, NULL},
     ROW(FLAG_WORD, "--prompt", prompt, "<text>", "what the text begins with (by python3's migraphx.generate)", 0),
+    ROW(FLAG_WORD, "--sound", sound, "<file.wav>", "what a model of speech hears instead: 16 kHz, 16 bits", 0),
+    ROW(FLAG_WORD, "--language", language, "<name>", "... in which language: en, de ... [the model finds out]", 0),
+    ROW(FLAG_WORD, "--task", task, "<name>", "... transcribe, or translate: into English [transcribe]", 0),
     ROW(FLAG_SET, "--chat", chat, NULL, "... is a message: the folder's chat template is put around it", 0),
     ROW(FLAG_WORDS, "--stop", stop, "<text> ...", "... ends where one of these comes", 0),
     ROW(FLAG_WORD, "--tokens", tokens, "1,2,3", "the same as numbers; numbers are written too", 0),
@@ -294,9 +340,10 @@ static const struct flag own[] = {
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
 // clang-format on
 static const struct flag *const flags[] = {own, common_flags, NULL};
-const struct verb verb_generate = {"generate",
-                                   "Writes on from a prompt with the model in a folder.",
-                                   "[flags] <folder> (--prompt <text> | --tokens 1,2,3)",
-                                   flags,
-                                   run,
-                                   false};
+const struct verb verb_generate = {
+    "generate",
+    "Writes on from a prompt with the model in a folder.",
+    "[flags] <folder> (--prompt <text> | --sound <file.wav> | --tokens 1,2,3)",
+    flags,
+    run,
+    false};

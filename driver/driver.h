@@ -80,6 +80,7 @@ struct options {
     struct words disable_pass;
     // what to generate
     const char *prompt, *tokens, *temperature, *top_p, *min_p, *repetition_penalty, *seed;
+    const char *sound, *language, *task;
     const char *draft;
     int max_tokens, top_k, guesses;
     bool chat;

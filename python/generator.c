@@ -523,6 +523,16 @@ static PyObject *context(PyObject *self, void *unused)
     return PyLong_FromSize_t(size);
 }
 
+static PyObject *start(PyObject *self, void *unused)
+{
+    int64_t token = -1;
+    (void)unused;
+    migraphx_generator_start(&token, of(self));
+    if (token >= 0)
+        return PyLong_FromLongLong(token);
+    Py_RETURN_NONE;
+}
+
 static PyObject *statistics(PyObject *self, PyObject *unused)
 {
     static const char *const names[] = {"prompt_tokens",  "prompt_seconds", "answer_tokens",
@@ -552,6 +562,12 @@ static PyMethodDef methods[] = {
      "fork($self, /, text, size)\n--\n\nBegins a text with the first `size` tokens of another one, "
      "whose cache it shares."},
     {"remove", remove_text, METH_O, "remove($self, text, /)\n--\n\nEnds a text."},
+    {"source_shapes", py_generator_source_shapes, METH_NOARGS,
+     "source_shapes($self, /)\n--\n\nShapes of the inputs of the model's encoder by name; empty "
+     "where it has none."},
+    {"set_source", WITH_KEYWORDS(py_generator_set_source),
+     "set_source($self, /, text, inputs)\n--\n\nWhat a text is about: runs the model's encoder on "
+     "a dict of arrays."},
     {"append", WITH_KEYWORDS(append_tokens),
      "append($self, /, text, tokens)\n--\n\nAppends tokens; they run when next or logits need "
      "them."},
@@ -591,6 +607,8 @@ PyObject *py_make_generator_type(PyObject *module)
         {"vocabulary", vocabulary, NULL, "How many tokens the model knows.", NULL},
         {"context", context, NULL, "The most tokens that a text may have; 0: no limit is known.",
          NULL},
+        {"start", start, NULL,
+         "The token that a text of a model with an encoder begins with, or None.", NULL},
         {NULL, NULL, NULL, NULL, NULL}};
     static PyType_Slot slots[] = {
         {Py_tp_new, (void *)generator_new},

@@ -32,13 +32,10 @@ static void program_dealloc(PyObject *self)
 
 // --- parameters and results ---
 
-// Names and shapes: a list of str, or a dict of both.
-static PyObject *parameters(PyObject *self, bool with_shapes)
+PyObject *py_named_shapes(migraphx_program_parameter_shapes_t shapes, bool with_shapes)
 {
-    migraphx_program_parameter_shapes_t shapes = NULL;
     size_t count = 0;
-    if (!OK(migraphx_program_get_parameter_shapes(&shapes, of(self))) ||
-        !OK(migraphx_program_parameter_shapes_size(&count, shapes)))
+    if (!OK(migraphx_program_parameter_shapes_size(&count, shapes)))
         return py_fail();
     const char **names = calloc(count + 1, sizeof *names);
     PyObject *result = with_shapes ? PyDict_New() : PyList_New(0);
@@ -56,6 +53,16 @@ static PyObject *parameters(PyObject *self, bool with_shapes)
         Py_XDECREF(item);
     }
     free(names);
+    return result;
+}
+
+// Names and shapes: a list of str, or a dict of both.
+static PyObject *parameters(PyObject *self, bool with_shapes)
+{
+    migraphx_program_parameter_shapes_t shapes = NULL;
+    if (!OK(migraphx_program_get_parameter_shapes(&shapes, of(self))))
+        return py_fail();
+    PyObject *result = py_named_shapes(shapes, with_shapes);
     migraphx_program_parameter_shapes_destroy(shapes);
     return result;
 }

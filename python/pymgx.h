@@ -241,7 +241,12 @@ int py_reach(PyObject *program);
 migraphx_program_t py_program_handle(PyObject *program);
 // A dict of named arguments into a handle; -1 with an exception set. `program` may be NULL.
 int py_add_parameters(PyObject *program, PyObject *dict, migraphx_program_parameters_t params);
+// Names and shapes: a list of str, or a dict of both.
+PyObject *py_named_shapes(migraphx_program_parameter_shapes_t shapes, bool with_shapes);
 PyObject *py_make_results_type(PyObject *module);
+// source.c: of a generator's texts.
+PyObject *py_generator_set_source(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *py_generator_source_shapes(PyObject *self, PyObject *unused);
 // call.c: inputs in any form as a dict (a new reference); the values of `keywords` follow args.
 PyObject *py_inputs(const struct py_plan *plan, PyObject *const *args, Py_ssize_t count,
                     PyObject *keywords);

@@ -726,6 +726,18 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_is_end(bool *out,
 MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_sampling(migraphx_sampling_t *out,
                                                               const_migraphx_generator_t generator);
 
+// Writes the token that a text of a model with an encoder begins with; -1: the folder does not say.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_start(int64_t *out,
+                                                           const_migraphx_generator_t generator);
+// Makes the shapes of the inputs of the model's encoder, by name; none where it has no encoder.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_source_shapes(
+    migraphx_program_parameter_shapes_t *out, const_migraphx_generator_t generator);
+
+// Says what a text is about, for a model with an encoder (speech, a picture, a text to translate):
+// runs the encoder on these inputs. Comes before the text's first token runs; a later one begins
+// its tokens anew with what it says. "attention_mask" may be left out: nothing is hidden then.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_set_source(
+    migraphx_generator_t generator, size_t text, const_migraphx_program_parameters_t inputs);
 // Begins a text without tokens; *text is its number until it is removed.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_generator_add(size_t *text,
                                                          migraphx_generator_t generator);

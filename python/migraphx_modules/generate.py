@@ -14,6 +14,12 @@ lists of tokens need neither. From a shell:
 
     python3 -m migraphx.generate FOLDER --prompt "Once upon a time"
 
+A model with an encoder (T5, BART, Marian, Whisper, TrOCR) writes about what it is given instead of going on with it:
+
+    Model("t5").generate("translate English to German: How old are you?", stream=False)
+    Model("whisper").generate(samples, language="en", stream=False)      # 16 kHz, an array of numbers from -1 to 1
+    Model("trocr").generate({"pixel_values": array}, stream=False)
+
 Threads may share a model; their calls take turns. migraphx.generator is what lies beneath, docs/generation.md the whole story.
 """
 import argparse
@@ -194,11 +200,12 @@ class Answer:
     "end" (the model's token for it), "stop" (a text to stop at), "length", "context", or None.
     """
 
-    def __init__(self, model, tokens, decoder, max_tokens, stop):
+    def __init__(self, model, tokens, decoder, max_tokens, stop, source=None):
         self.tokens, self.text, self.ended = [], "" if decoder else None, None
         self._model, self._decoder, self._left, self._stop = model, decoder, max_tokens, [s for s in stop if s]
-        self._held, self._prompt = "", list(tokens)
-        self._number = model._take(self._prompt)
+        self._held, self._prompt, self._number = "", list(tokens), None
+        self._later = None  # the bias of all tokens but the first
+        self._number = model._take(self._prompt) if source is None else model._tell(source, self._prompt)
 
     def __iter__(self):
         return self
@@ -232,6 +239,9 @@ class Answer:
         if self._model.generator.is_end(token):
             return self._finish("end")
         self.tokens.append(token)
+        if self._later is not None:
+            later, self._later = self._later, None
+            self._model.generator.set_bias(self._number, *later)
         self._left -= 1
         if not self._decoder:
             return [token]
@@ -293,6 +303,8 @@ class Model:
         if draft is not None:
             self.generator.set_draft(migraphx.generator(os.fspath(draft), target, threads=threads, context=context, isa=isa))
         self._tokenizer, self._kept, self._lock = None, [], threading.Lock()
+        self._source = sorted(self.generator.source_shapes())  # what the encoder takes
+        self._makers = _read_json(self.folder, "generation_config.json") if self._source else {}
 
     @property
     def tokenizer(self):
@@ -313,8 +325,13 @@ class Model:
         return self.tokenizer.chat(messages, **values)
 
     def generate(self, prompt, *, stream=True, max_tokens=None, temperature=None, top_k=None, top_p=None, min_p=None,
-                 repetition_penalty=None, seed=None, stop=(), bias=None, guesses=0):
+                 repetition_penalty=None, seed=None, stop=(), bias=None, guesses=0, begin=None, language=None, task="transcribe"):
         """Writes on from a prompt: a text, a list of messages ({"role": ..., "content": ...}), or a list of tokens.
+
+        A model with an encoder writes about the prompt: a text or tokens where it reads, samples of sound (an array; 16 kHz, -1 to
+        1, 30 seconds at most) where it hears, or a dict of arrays by the names of the encoder's inputs. begin is what the answer
+        begins with, a text or tokens, where its makers do not say it; Whisper's follows from language ("en"; None: it finds out)
+        and task ("transcribe", or "translate", into English).
 
         With stream, gives an iterator of pieces of text (of lists of tokens where the prompt is one), an Answer; else all of it.
         max_tokens None writes until the model ends or its context is full. Settings that are None are as the folder says.
@@ -322,14 +339,22 @@ class Model:
         draft: the text stays what it is, and comes sooner where many are right.
         stop are texts at which to end, bias a dict from tokens to what is added to their scores, or a list for all tokens.
         """
-        tokens, is_text = self._tokens_of(prompt)
+        source = None
+        if self._source:
+            source, is_text = self._source_of(prompt)
+            tokens = self._begin(begin, language, task)
+        else:
+            tokens, is_text = self._tokens_of(prompt)
         decoder = _Decoder(self.tokenizer.inner) if is_text else None
         most = self.generator.context or len(tokens) + 4096
-        answer = Answer(self, tokens, decoder, most if max_tokens is None else max_tokens, (stop,) if isinstance(stop, str) else stop)
+        answer = Answer(self, tokens, decoder, most if max_tokens is None else max_tokens, (stop,) if isinstance(stop, str) else stop,
+                        source)
         try:
             self.generator.set_sampling(answer._number, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
                                         repetition_penalty=repetition_penalty, seed=seed)
-            self.generator.set_bias(answer._number, self._bias_of(bias))
+            first, later = self._biases(self._bias_of(bias))
+            self.generator.set_bias(answer._number, first)
+            answer._later = None if first is later else (later,)
             self.generator.set_guesses(answer._number, guesses)
         except BaseException:
             answer.close()
@@ -393,6 +418,83 @@ class Model:
             return self.tokenizer.inner.encode(self.chat(prompt), add_special_tokens=False).ids, True
         return prompt, False
 
+    # --- of models with an encoder ---
+
+    def _source_of(self, prompt):
+        """Inputs of the encoder, and whether text is wanted back."""
+        has_text = os.path.isfile(os.path.join(self.folder, "tokenizer.json"))
+        if isinstance(prompt, dict):
+            return prompt, has_text
+        reads = "input_ids" in self._source
+        if isinstance(prompt, str) and reads:
+            return {"input_ids": _row_of(self.encode(prompt))}, True
+        if hasattr(prompt, "ndim") and not reads:
+            from migraphx import speech
+            settings = _read_json(self.folder, "preprocessor_config.json") or _read_json(self.folder, "audio_processor_config.json")
+            name = next((n for n in ("input_features", "audio_features") if n in self._source), None)
+            if name:
+                return {name: speech.features(prompt, settings)}, has_text
+        if reads and not isinstance(prompt, str):
+            return {"input_ids": _row_of(prompt)}, False
+        raise TypeError(f"the model's encoder takes {', '.join(self._source)}: give a dict of arrays by these names" +
+                        ("" if reads else ", or an array of samples" if any("features" in n for n in self._source) else ""))
+
+    def _begin(self, begin, language, task):
+        """The tokens that an answer begins with; None among them is the language, to be found out."""
+        if isinstance(begin, str):
+            return self.tokenizer.inner.encode(begin, add_special_tokens=False).ids
+        if begin is not None:
+            return list(begin)
+        if self.generator.start is None:
+            raise RuntimeError(f"{self.folder}: no file says which token an answer begins with: give begin")
+        tokens, makers = [self.generator.start], self._makers
+        if isinstance(makers.get("lang_to_id"), dict) and makers.get("is_multilingual", True):
+            tokens.append(None if language is None else self._known("lang_to_id", f"<|{language.strip('<|>')}|>", "language"))
+            if isinstance(makers.get("task_to_id"), dict):
+                tokens.append(self._known("task_to_id", task, "task"))
+        elif isinstance(makers.get("forced_bos_token_id"), int):
+            tokens.append(makers["forced_bos_token_id"])
+        if isinstance(makers.get("no_timestamps_token_id"), int):
+            tokens.append(makers["no_timestamps_token_id"])
+        return tokens
+
+    def _known(self, table, name, what):
+        found = self._makers[table].get(name)
+        if not isinstance(found, int):
+            raise ValueError(f"the model knows no {what} {name!r}: it knows {', '.join(sorted(map(str, self._makers[table])))}")
+        return found
+
+    def _biases(self, bias):
+        """What is added to the scores of the first token, and of the later ones: tokens that the makers never want are out."""
+        never, first = (_tokens_in(self._makers.get(name)) for name in ("suppress_tokens", "begin_suppress_tokens"))
+        if not never and not first:
+            return bias, bias
+        later = [0.0] * self.generator.vocabulary if bias is None else [float(x) for x in bias]
+        for token in never:
+            later[token:token + 1] = [float("-inf")] * (token < len(later))
+        both = list(later)
+        for token in first:
+            both[token:token + 1] = [float("-inf")] * (token < len(both))
+        return both, later
+
+    def _tell(self, source, tokens):
+        """The number of a new text about a source; a language that is not known comes into `tokens`."""
+        number = self.generator.add()
+        try:
+            self.generator.set_source(number, source)
+            if None in tokens:
+                at = tokens.index(None)
+                self.generator.append(number, tokens[:at])
+                scores = self.generator.logits(number)
+                tokens[at] = max(_tokens_in(list(self._makers["lang_to_id"].values())), key=lambda token: scores[token])
+                self.generator.append(number, tokens[at:])
+            else:
+                self.generator.append(number, tokens)
+        except BaseException:
+            self.generator.remove(number)
+            raise
+        return number
+
     def _bias_of(self, bias):
         if not isinstance(bias, dict):
             return bias
@@ -423,10 +525,22 @@ class Model:
         return number
 
     def _give(self, number):
+        if self._source:
+            self.generator.remove(number)
+            return
         with self._lock:
             self._kept.append(number)
             if len(self._kept) > KEPT:
                 self.generator.remove(self._kept.pop(0))
+
+
+def _row_of(tokens):
+    import numpy
+    return numpy.array([list(tokens)], numpy.int64)
+
+
+def _tokens_in(found):
+    return [t for t in found if isinstance(t, int) and t >= 0] if isinstance(found, list) else []
 
 
 def _common(a, b):
@@ -445,8 +559,11 @@ def _parser():
     parser.add_argument("folder")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--prompt", metavar="TEXT", help="what the text begins with")
+    what.add_argument("--sound", metavar="FILE.wav", help="what a model of speech hears: 16 kHz, 16 bits, 30 seconds at most")
     what.add_argument("--tokens", metavar="N,N,...", help="the same as tokens; tokens are written too")
     parser.add_argument("--chat", action="store_true", help="the prompt is a message, put through the folder's chat template")
+    parser.add_argument("--language", metavar="NAME", help="of the sound: en, de ... [the model finds out]")
+    parser.add_argument("--task", default="transcribe", metavar="NAME", help="transcribe, or translate: into English [transcribe]")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="the most tokens to write")
     for name in ("temperature", "top-p", "min-p", "repetition-penalty"):
         parser.add_argument(f"--{name}", type=float, metavar="X")
@@ -461,6 +578,23 @@ def _parser():
     parser.add_argument("--threads", type=int, default=0, metavar="N")
     parser.add_argument("--isa", metavar="NAME", help="the set of instructions: generic, avx2, avx512 ...")
     return parser
+
+
+def _samples(path):
+    """The samples of a WAV file, of its first channel."""
+    import wave
+
+    import numpy
+    try:
+        with wave.open(path, "rb") as file:
+            rate, width, channels = file.getframerate(), file.getsampwidth(), file.getnchannels()
+            data = file.readframes(min(file.getnframes(), 1 << 26))
+    except (wave.Error, EOFError) as e:
+        raise RuntimeError(f"{path}: {e}") from None
+    if rate != 16000 or width != 2:
+        raise RuntimeError(f"{path}: {rate} Hz and {8 * width} bits, where 16000 Hz and 16 bits are wanted: "
+                           f"ffmpeg -i {path} -ar 16000 -ac 1 -sample_fmt s16 OUT.wav")
+    return numpy.frombuffer(data, "<i2")[::channels].astype(numpy.float32) / 32768
 
 
 def _resident():
@@ -483,10 +617,10 @@ def _run(args):
     start = time.perf_counter()
     model = Model(args.folder, args.target or ("gpu" if args.cards else "cpu"), threads=args.threads, isa=args.isa, draft=args.draft, cards=args.cards)
     began = time.perf_counter() - start
-    prompt = [int(t) for t in args.tokens.split(",")] if args.tokens else args.prompt
-    if args.chat and not args.tokens:
+    prompt = [int(t) for t in args.tokens.split(",")] if args.tokens else _samples(args.sound) if args.sound else args.prompt
+    if args.chat and args.prompt is not None:
         prompt = [{"role": "user", "content": prompt}]
-    settings = {name: getattr(args, name) for name in ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop", "guesses")}
+    settings = {name: getattr(args, name) for name in ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop", "guesses", "language", "task")}
     with model.generate(prompt, **settings) as answer:
         for piece in answer:
             print(piece if isinstance(piece, str) else "".join(f"{t} " for t in piece), end="", flush=True)
@@ -498,7 +632,7 @@ def main(words=None):
     args = _parser().parse_args(words)
     try:
         _run(args)
-    except (RuntimeError, ValueError, OSError) as e:
+    except (RuntimeError, TypeError, ValueError, OSError) as e:
         sys.exit(f"error: {e}")
     except KeyboardInterrupt:
         print()

@@ -7,7 +7,7 @@ import migraphx
 
 _Path = Union[str, "PathLike[str]"]
 _Message = Mapping[str, Any]
-_Prompt = Union[str, Sequence[_Message], Sequence[int]]
+_Prompt = Union[str, Sequence[_Message], Sequence[int], Mapping[str, Any], Any]
 _Piece = Union[str, List[int]]
 
 class Answer(Iterator[_Piece]):
@@ -57,6 +57,9 @@ class Model:
         stop: Union[str, Sequence[str]] = (),
         bias: Union[None, Mapping[int, float], Sequence[float]] = None,
         guesses: int = 0,
+        begin: Union[None, str, Sequence[int]] = None,
+        language: Optional[str] = None,
+        task: str = "transcribe",
     ) -> Answer: ...
     @overload
     def generate(
@@ -74,6 +77,9 @@ class Model:
         stop: Union[str, Sequence[str]] = (),
         bias: Union[None, Mapping[int, float], Sequence[float]] = None,
         guesses: int = 0,
+        begin: Union[None, str, Sequence[int]] = None,
+        language: Optional[str] = None,
+        task: str = "transcribe",
     ) -> _Piece: ...
     @overload
     def generate_many(self, prompts: Sequence[_Prompt], *, stream: Literal[True] = True, **settings: Any) -> Iterator[Tuple[int, _Piece]]: ...

@@ -241,6 +241,10 @@ enum mgx_status mgx_api_arguments_new(migraphx_arguments_t *out, struct mgx_tens
                                       size_t count, struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_shapes_new(migraphx_shapes_t *out, const struct mgx_shape *values,
                                    size_t count, struct mgx_diag *diag) MGX_NODISCARD;
+// Of a module's parameters.
+enum mgx_status mgx_api_parameter_shapes(migraphx_program_parameter_shapes_t *out,
+                                         const struct mgx_module *m,
+                                         struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_named_shapes_new(migraphx_program_parameter_shapes_t *out,
                                          const char *const *names,
                                          const struct mgx_shape *const *shapes, size_t count,

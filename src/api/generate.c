@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "generate/choice.h"
 #include "generate/config.h"
+#include "generate/encoder.h"
 #include "generate/generator.h"
 #include "generate/hold.h"
 #include "generate/last.h"
@@ -314,6 +315,23 @@ static struct mgx_role_names names_of(const struct migraphx_generator_options *o
     return n;
 }
 
+// Names of the decoder's inputs that the encoder gives.
+static enum mgx_status name_given(struct mgx_generator_model *m, struct mgx_role_names *names,
+                                  struct mgx_diag *diag)
+{
+    const struct mgx_encoder *e = m->encoder;
+    const char **list = e ? MGX_NEW_ARRAY(&m->arena, const char *, e->given_count + 1) : NULL;
+    if (!e)
+        return MGX_OK;
+    if (!list)
+        return mgx_fail_memory(diag);
+    for (int i = 0; i < e->given_count; i++)
+        list[i] = e->given[i].name;
+    names->given = list;
+    names->given_count = e->given_count;
+    return MGX_OK;
+}
+
 static enum mgx_status read_ends(struct mgx_generator_model *m,
                                  const struct migraphx_generator_options *o,
                                  const struct mgx_generate_config *config, struct mgx_diag *diag)
@@ -444,11 +462,17 @@ static enum mgx_status fill_model(struct mgx_generator_model *m, struct mgx_prog
                                   struct mgx_diag *diag)
 {
     const struct migraphx_generator_options *o = at->options;
-    const struct mgx_role_names names = names_of(o, &config->names);
+    struct mgx_role_names names = names_of(o, &config->names);
     m->program = take;
+    m->start = config->start;
+    TRY(name_given(m, &names, diag));
     if (at->exchange)
         TRY(take_part(m->program, at, diag));
     TRY(mgx_roles_find(&m->roles, m->program, &names, &m->arena, diag));
+    if (m->encoder) {
+        m->roles.most = m->encoder->by_one ? 1 : m->roles.most;
+        m->roles.weights += m->encoder->weights;
+    }
     if (at->exchange && m->roles.has_kind[MGX_CARRIED_FIXED])
         return fail_cards(diag);
     m->roles.words = m->roles.words ? m->roles.words : config->words;
@@ -546,19 +570,40 @@ static enum mgx_status new_generator(migraphx_generator_t *out, struct mgx_gener
     return status;
 }
 
+static enum mgx_status compile_encoder(struct mgx_encoder *e, const struct place *at,
+                                       struct mgx_diag *diag)
+{
+    for (int i = 0; i < MGX_ENCODER_STAGES; i++)
+        if (e->stages[i])
+            TRY(compile_model(e->stages[i], at, diag));
+    return MGX_OK;
+}
+
+// Both are taken, also on failure; `encoder` is linked, or NULL.
 static enum mgx_status make_generator(migraphx_generator_t *out, struct mgx_program *take,
+                                      struct mgx_encoder *encoder,
                                       const struct migraphx_generator_options *o,
                                       const struct mgx_generate_config *config,
                                       struct mgx_diag *diag)
 {
     struct mgx_generator_model *m = mgx_generator_model_create();
     if (!m) {
+        mgx_encoder_destroy(encoder);
         mgx_program_destroy(take);
         return mgx_fail_memory(diag);
     }
     const struct place alone = {.options = o};
-    enum mgx_status status = o && o->card_count > 1 ? fill_cards(m, take, o, config, diag)
-                                                    : fill_model(m, take, &alone, config, diag);
+    const bool shared = o && o->card_count > 1;
+    m->encoder = encoder;
+    enum mgx_status status =
+        !encoder ? MGX_OK
+        : shared ? mgx_fail(diag, MGX_UNSUPPORTED, "a model with an encoder is on one card")
+                 : compile_encoder(encoder, &alone, diag);
+    if (status != MGX_OK)
+        mgx_program_destroy(take);
+    else
+        status = shared ? fill_cards(m, take, o, config, diag)
+                        : fill_model(m, take, &alone, config, diag);
     if (status == MGX_OK)
         status = new_generator(out, m, diag);
     mgx_generator_model_release(m);
@@ -572,14 +617,37 @@ migraphx_status migraphx_generator_create(migraphx_generator_t *out,
     API_NEED(out);
     API_NEED_UNCOMPILED(program);
     API_DIAG(diag);
-    const struct mgx_generate_config none = {.sampling = mgx_sampling_plain()};
+    const struct mgx_generate_config none = {.sampling = mgx_sampling_plain(), .start = -1};
     struct mgx_program *copy = NULL;
     enum mgx_status status = mgx_api_prove(program->p, &diag);
     if (status == MGX_OK)
         status = mgx_program_clone(&copy, program->p, &diag);
     if (status == MGX_OK)
-        status = make_generator(out, copy, options, &none, &diag);
+        status = make_generator(out, copy, NULL, options, &none, &diag);
     return mgx_api_leave(status, &diag);
+}
+
+// The encoder of a folder, linked with its decoder; NULL where there is none.
+static enum mgx_status load_encoder(struct mgx_encoder **out,
+                                    const struct mgx_generate_config *config,
+                                    const struct mgx_onnx_options *reading,
+                                    struct mgx_program *decoder, struct mgx_diag *diag)
+{
+    struct mgx_encoder_parts parts = {
+        .decoder = decoder, .names = config->crossed, .name_count = config->crossed_count};
+    *out = NULL;
+    if (!config->encoder)
+        return MGX_OK;
+    TRY(mgx_onnx_import_file(&parts.encoder, config->encoder, reading, diag));
+    if (config->first) {
+        const enum mgx_status status =
+            mgx_onnx_import_file(&parts.first, config->first, reading, diag);
+        if (status != MGX_OK) {
+            mgx_program_destroy(parts.encoder);
+            return status;
+        }
+    }
+    return mgx_encoder_link(out, &parts, diag);
 }
 
 static enum mgx_status load(migraphx_generator_t *out, const char *folder,
@@ -591,7 +659,12 @@ static enum mgx_status load(migraphx_generator_t *out, const char *folder,
     struct mgx_program *p;
     TRY(mgx_generate_config_read(&config, folder, arena, diag));
     TRY(mgx_onnx_import_file(&p, config.model, &reading, diag));
-    const enum mgx_status status = make_generator(out, p, o, &config, diag);
+    struct mgx_encoder *encoder;
+    enum mgx_status status = load_encoder(&encoder, &config, &reading, p, diag);
+    if (status == MGX_OK)
+        status = make_generator(out, p, encoder, o, &config, diag);
+    else
+        mgx_program_destroy(p);
     mgx_where(diag, "%s", folder);
     return status;
 }
@@ -664,7 +737,38 @@ migraphx_status migraphx_generator_sampling(migraphx_sampling_t *out,
     return new_sampling(out, mgx_generator_model_of(generator->g)->sampling);
 }
 
+migraphx_status migraphx_generator_start(int64_t *out, const_migraphx_generator_t generator)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    *out = mgx_generator_model_of(generator->g)->start;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_generator_source_shapes(migraphx_program_parameter_shapes_t *out,
+                                                 const_migraphx_generator_t generator)
+{
+    API_NEED(out);
+    API_NEED(generator);
+    API_DIAG(diag);
+    const struct mgx_encoder *e = mgx_generator_model_of(generator->g)->encoder;
+    return mgx_api_leave(e ? mgx_api_parameter_shapes(out, mgx_program_main(e->stages[0]), &diag)
+                           : mgx_api_named_shapes_new(out, NULL, NULL, 0, &diag),
+                         &diag);
+}
+
 // --- texts ---
+
+migraphx_status migraphx_generator_set_source(migraphx_generator_t generator, size_t text,
+                                              const_migraphx_program_parameters_t inputs)
+{
+    API_NEED(generator);
+    API_NEED(inputs);
+    API_DIAG(diag);
+    return mgx_api_leave(
+        mgx_generator_set_source(generator->g, text, inputs->v, (size_t)inputs->count, &diag),
+        &diag);
+}
 
 migraphx_status migraphx_generator_add(size_t *text, migraphx_generator_t generator)
 {

@@ -92,8 +92,8 @@ migraphx_status migraphx_program_modules(migraphx_modules_t *out, const_migraphx
 
 // --- parameters and results ---
 
-static enum mgx_status parameter_shapes(migraphx_program_parameter_shapes_t *out,
-                                        const struct mgx_module *m, struct mgx_diag *diag)
+enum mgx_status mgx_api_parameter_shapes(migraphx_program_parameter_shapes_t *out,
+                                         const struct mgx_module *m, struct mgx_diag *diag)
 {
     const int count = mgx_module_parameters(m, NULL, 0);
     struct mgx_arena arena;
@@ -120,7 +120,7 @@ migraphx_status migraphx_program_get_parameter_shapes(migraphx_program_parameter
     API_NEED(out);
     API_NEED(program);
     API_DIAG(diag);
-    return mgx_api_leave(parameter_shapes(out, mgx_program_main(program->p), &diag), &diag);
+    return mgx_api_leave(mgx_api_parameter_shapes(out, mgx_program_main(program->p), &diag), &diag);
 }
 
 // Results leave row-major, whatever views made them: also what an uncompiled program says of them.

@@ -144,6 +144,17 @@ static enum mgx_status read_ends(struct reading *r, const struct mgx_value *map)
     return MGX_OK;
 }
 
+// The first file that has it counts.
+static enum mgx_status read_start(struct reading *r, const struct mgx_value *map)
+{
+    int64_t start = 0;
+    if (r->out->start >= 0 || is_absent(mgx_value_find(map, "decoder_start_token_id")))
+        return MGX_OK;
+    TRY(read_count(r, map, "decoder_start_token_id", &start));
+    r->out->start = start;
+    return MGX_OK;
+}
+
 // --- sampling ---
 
 // Settings count where they ask for chance at all: "do_sample".
@@ -190,6 +201,30 @@ static enum mgx_status read_state_names(struct reading *r, const struct mgx_valu
     return MGX_OK;
 }
 
+// Keys and values that the encoder gives, by the names that they have on both sides.
+static enum mgx_status read_encoder(struct reading *r, const struct mgx_value *encoder,
+                                    const struct mgx_value *decoder)
+{
+    static const char *const keys[][2] = {{"cross_past_key_names", "cross_present_key_names"},
+                                          {"cross_past_value_names", "cross_present_value_names"},
+                                          {"encoder_hidden_states", "encoder_hidden_states"}};
+    const struct mgx_value *inputs = mgx_value_find(decoder, "inputs"),
+                           *outputs = mgx_value_find(encoder, "outputs");
+    struct mgx_state_names *list = MGX_NEW_ARRAY(r->arena, struct mgx_state_names, STATES);
+    if (!list)
+        return mgx_fail_memory(r->diag);
+    TRY(read_name(r, encoder, "filename", &r->out->encoder));
+    r->out->crossed = list;
+    for (int i = 0; i < MGX_COUNT(keys); i++) {
+        struct mgx_state_names one = {0};
+        TRY(read_name(r, inputs, keys[i][0], &one.past));
+        TRY(read_name(r, outputs, keys[i][1], &one.present));
+        if (one.past && one.present)
+            list[r->out->crossed_count++] = one;
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status read_decoder(struct reading *r, const struct mgx_value *decoder)
 {
     const struct mgx_value *inputs = mgx_value_find(decoder, "inputs"),
@@ -221,7 +256,12 @@ static enum mgx_status read_genai(struct reading *r)
     TRY(read_count(r, model, "context_length", &r->out->context));
     TRY(read_count(r, model, "vocab_size", &r->out->words));
     TRY(read_ends(r, model));
-    TRY(read_decoder(r, mgx_value_find(model, "decoder")));
+    const struct mgx_value *decoder = mgx_value_find(model, "decoder"),
+                           *encoder = mgx_value_find(model, "encoder");
+    TRY(read_start(r, model));
+    TRY(read_decoder(r, decoder));
+    if (mgx_value_is(encoder, MGX_VALUE_MAP))
+        TRY(read_encoder(r, encoder, decoder));
     return mgx_value_is(search, MGX_VALUE_MAP) ? read_sampling(r, search) : MGX_OK;
 }
 
@@ -230,15 +270,19 @@ static enum mgx_status read_genai(struct reading *r)
 static enum mgx_status read_transformers(struct reading *r)
 {
     static const char *const lengths[] = {"max_position_embeddings", "n_positions",
-                                          "max_sequence_length", "n_ctx"};
+                                          "max_sequence_length", "n_ctx", "max_target_positions"};
     struct mgx_value *all, *generation;
     const bool has_sampling = r->file && r->out->model;
     TRY(read_json(r, "config.json", &all));
-    const struct mgx_value *text = mgx_value_find(all, "text_config");
-    const struct mgx_value *main = mgx_value_is(text, MGX_VALUE_MAP) ? text : all;
+    const struct mgx_value *text = mgx_value_find(all, "text_config"),
+                           *decoder = mgx_value_find(all, "decoder");
+    const struct mgx_value *main = mgx_value_is(text, MGX_VALUE_MAP)      ? text
+                                   : mgx_value_is(decoder, MGX_VALUE_MAP) ? decoder
+                                                                          : all;
     TRY(read_json(r, "generation_config.json", &generation));
     if (mgx_value_is(generation, MGX_VALUE_MAP)) {
         TRY(read_ends(r, generation));
+        TRY(read_start(r, generation));
         if (!has_sampling)
             TRY(read_sampling(r, generation));
     }
@@ -248,32 +292,68 @@ static enum mgx_status read_transformers(struct reading *r)
     for (int i = 0; i < MGX_COUNT(lengths); i++)
         TRY(read_count(r, main, lengths[i], &r->out->context));
     TRY(read_count(r, main, "vocab_size", &r->out->words));
+    TRY(read_start(r, all));
+    TRY(read_start(r, main));
     TRY(read_ends(r, main));
     return main == all ? MGX_OK : read_ends(r, all);
 }
 
 // --- the model's file ---
 
+// The files of a model, as exporters call them; an encoder's decoder of first tokens is needed
+// where that of later ones does not have both.
+struct layout {
+    const char *model, *encoder, *first;
+};
+static const struct layout layouts[] = {
+    {"model.onnx", NULL, NULL},
+    {"onnx/model.onnx", NULL, NULL},
+    {"decoder_model_merged.onnx", "encoder_model.onnx", NULL},
+    {"onnx/decoder_model_merged.onnx", "onnx/encoder_model.onnx", NULL},
+    {"decoder_with_past_model.onnx", "encoder_model.onnx", "decoder_model.onnx"},
+    {"onnx/decoder_with_past_model.onnx", "onnx/encoder_model.onnx", "onnx/decoder_model.onnx"},
+    {"decoder/model.onnx", "encoder/model.onnx", NULL},
+    {"decoder_model_merged.onnx", NULL, NULL},
+    {"onnx/decoder_model_merged.onnx", NULL, NULL},
+    {"decoder_with_past_model.onnx", NULL, NULL}};
+
+static bool has_layout(struct reading *r, const struct layout *l)
+{
+    return has_file(r, l->model) && (!l->encoder || has_file(r, l->encoder)) &&
+           (!l->first || has_file(r, l->first));
+}
+
+// The name becomes the file's path.
+static enum mgx_status find_file(struct reading *r, const char *what, const char **name)
+{
+    struct mgx_file *file = NULL;
+    if (!*name)
+        return MGX_OK;
+    const enum mgx_status status = mgx_dirs_open(&r->dirs, *name, strlen(*name), &file, r->diag);
+    mgx_where(r->diag, "the %s's file in %s", what, r->folder);
+    TRY(status);
+    mgx_file_release(file);
+    *name = mgx_arena_printf(r->arena, "%s/%s", r->folder, *name);
+    return *name ? MGX_OK : mgx_fail_memory(r->diag);
+}
+
 static enum mgx_status find_model(struct reading *r)
 {
-    static const char *const usual[] = {
-        "model.onnx", "onnx/model.onnx", "decoder_model_merged.onnx",
-        "onnx/decoder_model_merged.onnx", "decoder_with_past_model.onnx"};
-    struct mgx_file *file = NULL;
-    const char *name = r->out->model;
-    for (int i = 0; i < MGX_COUNT(usual) && !name; i++)
-        name = has_file(r, usual[i]) ? usual[i] : NULL;
-    if (!name)
+    struct mgx_generate_config *c = r->out;
+    for (int i = 0; i < MGX_COUNT(layouts) && !c->model; i++)
+        if (has_layout(r, &layouts[i])) {
+            c->model = layouts[i].model;
+            c->encoder = layouts[i].encoder;
+            c->first = layouts[i].first;
+        }
+    if (!c->model)
         return mgx_fail(r->diag, MGX_NOT_FOUND,
                         "%s: there is no model: neither genai_config.json that names one, nor "
                         "model.onnx",
                         r->folder);
-    const enum mgx_status status = mgx_dirs_open(&r->dirs, name, strlen(name), &file, r->diag);
-    mgx_where(r->diag, "the model's file in %s", r->folder);
-    TRY(status);
-    mgx_file_release(file);
-    r->out->model = mgx_arena_printf(r->arena, "%s/%s", r->folder, name);
-    return r->out->model ? MGX_OK : mgx_fail_memory(r->diag);
+    TRY(find_file(r, "model", &c->model));
+    TRY(find_file(r, "encoder", &c->encoder));
+    return find_file(r, "model", &c->first);
 }
 
 // The folder, and where its files really lie if the first of these that there is is a link into a
@@ -295,7 +375,7 @@ static enum mgx_status open_folder(struct reading *r)
 enum mgx_status mgx_generate_config_read(struct mgx_generate_config *out, const char *folder,
                                          struct mgx_arena *arena, struct mgx_diag *diag)
 {
-    *out = (struct mgx_generate_config){.sampling = mgx_sampling_plain()};
+    *out = (struct mgx_generate_config){.sampling = mgx_sampling_plain(), .start = -1};
     struct reading r = {.out = out, .folder = folder, .arena = arena, .diag = diag};
     enum mgx_status status = open_folder(&r);
     if (status == MGX_OK)

@@ -4,7 +4,7 @@
 //
 //     genai_config.json                        ONNX Runtime GenAI's, and all it says counts first
 //     config.json, generation_config.json      Transformers' (Optimum)
-//     model.onnx, onnx/model.onnx, ...         where no file says which
+//     model.onnx, encoder_model.onnx, ...      where no file says which
 //
 // Holds: every file is hostile. It is opened by descriptor inside the folder (base/dirs.h), no
 // larger than 16 MiB, its JSON bounded in depth and values; numbers are taken only within their
@@ -16,7 +16,12 @@
 #include "op/reference/draw.h"
 
 struct mgx_generate_config {
-    const char *model; // path of the model's file
+    const char *model;   // path of the model's file
+    const char *encoder; // of its encoder's; NULL: it has none
+    const char *first;   // of the decoder of first tokens, where `model` is that of later ones
+    const struct mgx_state_names *crossed; // how the encoder's results are called in the decoder
+    int crossed_count;
+    int64_t start; // the token that a text begins with; -1: not said
     struct mgx_role_names names;
     int64_t context; // most tokens of a text; 0: not said
     int64_t words;   // tokens that there are; 0: not said

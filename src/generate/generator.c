@@ -179,6 +179,21 @@ enum mgx_status mgx_generator_remove(struct mgx_generator *g, size_t text, struc
     return call(&(struct call){.g = g, .act = remove_text, .text = text}, diag);
 }
 
+static enum mgx_status set_source(struct mgx_texts *texts, struct call *c, int card,
+                                  struct mgx_diag *diag)
+{
+    (void)card;
+    return mgx_texts_set_source(texts, c->text, c->in, c->size, diag);
+}
+
+enum mgx_status mgx_generator_set_source(struct mgx_generator *g, size_t text,
+                                         const struct mgx_named_tensor *inputs, size_t count,
+                                         struct mgx_diag *diag)
+{
+    return call(
+        &(struct call){.g = g, .act = set_source, .text = text, .in = inputs, .size = count}, diag);
+}
+
 static enum mgx_status append(struct mgx_texts *texts, struct call *c, int card,
                               struct mgx_diag *diag)
 {

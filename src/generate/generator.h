@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 
+#include "generate/encoder.h"
 #include "generate/roles.h"
 #include "op/reference/draw.h"
 #include "plan/exchange.h"
@@ -29,6 +30,8 @@ struct mgx_generator_model {
     struct mgx_arena arena; // of roles and ends
     const int64_t *ends;    // tokens that end an answer
     int end_count;
+    struct mgx_encoder *encoder;  // compiled; NULL: texts are about nothing
+    int64_t start;                // the token that a text begins with; -1: nobody says
     int64_t context;              // most tokens of a text; 0: no limit
     int64_t piece;                // most tokens of a prompt in one run
     bool few_scores;              // a run gives the scores of MGX_GENERATOR_SCORES tokens at most
@@ -53,6 +56,7 @@ enum mgx_status mgx_generator_model_share(struct mgx_generator_model *model, int
 struct mgx_generator_model *mgx_generator_model_at(struct mgx_generator_model *model, int card);
 
 struct mgx_generator;
+struct mgx_named_tensor;
 
 // Holds the model.
 enum mgx_status mgx_generator_create(struct mgx_generator **out, struct mgx_generator_model *model,
@@ -77,6 +81,12 @@ enum mgx_status mgx_generator_size(struct mgx_generator *g, size_t text, size_t 
 // The first `size` tokens.
 enum mgx_status mgx_generator_tokens(struct mgx_generator *g, size_t text, int64_t *out,
                                      size_t size, struct mgx_diag *diag) MGX_NODISCARD;
+
+// What the text is about: the encoder runs with these inputs, which are lent, and the text's tokens
+// are to run again.
+enum mgx_status mgx_generator_set_source(struct mgx_generator *g, size_t text,
+                                         const struct mgx_named_tensor *inputs, size_t count,
+                                         struct mgx_diag *diag) MGX_NODISCARD;
 
 // --- choosing ---
 enum mgx_status mgx_generator_set_sampling(struct mgx_generator *g, size_t text,

@@ -42,7 +42,7 @@ static struct mgx_ins *grown(const struct mgx_module *m, const struct mgx_carrie
 static bool suits(const struct mgx_module *m, const struct mgx_roles *r)
 {
     const struct mgx_ins *tokens = mgx_find_parameter(m, r->tokens.name);
-    if (!r->mask.name || r->mask.rank != 2 || r->branch.name || r->lengths.name ||
+    if (!r->mask.name || r->mask.rank != 2 || r->branch.name || r->lengths.name || r->given_count ||
         r->has_kind[MGX_CARRIED_ROOM] || !r->has_kind[MGX_CARRIED_GROWING] ||
         mgx_find_parameter(m, MGX_HELD_ENDS) || mgx_shape_is_static(&tokens->shape))
         return false;

@@ -83,6 +83,11 @@ static enum mgx_status need_scores(struct mgx_texts *g, size_t number, struct mg
     if (!t->count)
         return mgx_fail(diag, MGX_INVALID, "text %zu is empty: what should go on needs a token",
                         number);
+    if (g->model->roles.given_count && !mgx_track_is_about(t->track))
+        return mgx_fail(diag, MGX_INVALID,
+                        "text %zu is about nothing yet: the model's encoder takes a source, which "
+                        "comes before the first token",
+                        number);
     TRY(need_rows(g, t, 1, diag));
     return t->scored || pending(t) ? MGX_OK : mgx_track_rewind(t->track, t->count - 1, diag);
 }

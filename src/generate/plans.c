@@ -230,7 +230,7 @@ void mgx_plans_give(struct mgx_plans *s, const struct mgx_fixed_plan *plan)
 bool mgx_plans_take_roles(const struct mgx_roles *r)
 {
     const bool fixed = r->has_kind[MGX_CARRIED_FIXED] && !r->mask.name && !r->total.name;
-    return !r->branch.name && !r->has_kind[MGX_CARRIED_GROWING] &&
+    return !r->branch.name && !r->given_count && !r->has_kind[MGX_CARRIED_GROWING] &&
            (r->has_kind[MGX_CARRIED_ROOM] || fixed);
 }
 

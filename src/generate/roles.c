@@ -78,7 +78,8 @@ static enum mgx_status read_role(struct finder *f, const char *given, const char
 
 static enum mgx_status read_inputs(struct finder *f)
 {
-    static const char *const tokens[] = {"input_ids", "ids", "id", "tokens", "input", NULL};
+    static const char *const tokens[] = {
+        "input_ids", "decoder_input_ids", "ids", "id", "tokens", "input", NULL};
     static const char *const masks[] = {"attention_mask", "mask", NULL};
     static const char *const positions[] = {"position_ids", "positions", NULL};
     static const char *const lengths[] = {"seqlens_k", "lengths", NULL};
@@ -128,8 +129,7 @@ static enum mgx_status read_logits(struct finder *f)
 
 // --- states ---
 
-// Does a name come from this template, and for which layer? -1: it has no number in it.
-static bool is_of_template(const char *name, const char *pattern, int *layer)
+bool mgx_is_of_template(const char *name, const char *pattern, int *layer)
 {
     const char *mark = strstr(pattern, "%d");
     const size_t before = mark ? (size_t)(mark - pattern) : strlen(pattern);
@@ -150,7 +150,7 @@ static int result_of_template(const struct finder *f, const char *pattern, int l
 {
     int found;
     for (int i = 0; i < f->out->result_count; i++)
-        if (is_of_template(f->results[i], pattern, &found) && found == layer)
+        if (mgx_is_of_template(f->results[i], pattern, &found) && found == layer)
             return i;
     return -1;
 }
@@ -159,7 +159,7 @@ static int given_result(const struct finder *f, const char *name)
 {
     int layer;
     for (int i = 0; i < f->names->state_count; i++)
-        if (is_of_template(name, f->names->states[i].past, &layer))
+        if (mgx_is_of_template(name, f->names->states[i].past, &layer))
             return result_of_template(f, f->names->states[i].present, layer);
     return -1;
 }
@@ -271,6 +271,24 @@ static enum mgx_status read_state(struct finder *f, int at)
     return MGX_OK;
 }
 
+static enum mgx_status take_given(struct finder *f)
+{
+    const struct mgx_role_names *n = f->names;
+    const char **list = MGX_NEW_ARRAY(f->arena, const char *, n->given_count + 1);
+    if (!list)
+        return mgx_fail_memory(f->diag);
+    for (int i = 0; i < n->given_count; i++) {
+        const int at = param_of(f, n->given[i]);
+        if (at < 0)
+            return mgx_fail(f->diag, MGX_INVALID, "the model has no input \"%.80s\"", n->given[i]);
+        f->taken[at] = true;
+        list[i] = mgx_arena_strdup(f->arena, n->given[i]);
+    }
+    f->out->given = list;
+    f->out->given_count = n->given_count;
+    return f->arena->failed ? mgx_fail_memory(f->diag) : MGX_OK;
+}
+
 static enum mgx_status read_states(struct finder *f)
 {
     f->out->carried = MGX_NEW_ARRAY(f->arena, struct mgx_carried, f->param_count);
@@ -298,7 +316,8 @@ static bool takes_many(const struct finder *f)
 {
     const struct mgx_roles *r = f->out;
     const bool says_lengths = r->lengths.name || r->mask.name;
-    if (r->has_kind[MGX_CARRIED_GROWING] || (r->has_kind[MGX_CARRIED_FIXED] && r->mask.name) ||
+    if (r->given_count || r->has_kind[MGX_CARRIED_GROWING] ||
+        (r->has_kind[MGX_CARRIED_FIXED] && r->mask.name) ||
         (r->has_kind[MGX_CARRIED_ROOM] && !says_lengths) ||
         (r->positions.name && r->positions.rank != 2) ||
         !is_open_first(&f->params[param_of(f, r->tokens.name)]->shape))
@@ -351,6 +370,7 @@ enum mgx_status mgx_roles_find(struct mgx_roles *out, const struct mgx_program *
     mgx_module_parameters(f.main, f.params, f.param_count);
     out->result_count = mgx_module_result_count(f.main);
     TRY(name_results(&f));
+    TRY(take_given(&f));
     TRY(read_inputs(&f));
     TRY(read_logits(&f));
     TRY(read_states(&f));

@@ -7,6 +7,7 @@
 //     lengths               tokens of each text with them, less one         {texts}
 //     total                 tokens of the longest text with them            {} or {1}
 //     carried states        what a run gives and the next one takes
+//     given                 what an encoder made of what the text is about
 //     logits                scores of the token that follows each new one   {texts, tokens, words}
 //
 // Names are the caller's, or guessed: those of ONNX Runtime GenAI, Optimum and the like. A carried
@@ -33,6 +34,8 @@ struct mgx_role_names {
     const char *tokens, *mask, *positions, *lengths, *total, *logits;
     const struct mgx_state_names *states;
     int state_count;
+    const char *const *given; // inputs that an encoder gives (encoder.h)
+    int given_count;
 };
 
 enum mgx_carried_kind { MGX_CARRIED_ROOM, MGX_CARRIED_GROWING, MGX_CARRIED_FIXED };
@@ -55,6 +58,8 @@ struct mgx_roles {
     struct mgx_role tokens, mask, positions, lengths, total, branch;
     struct mgx_carried *carried;
     int carried_count, result_count;
+    const char *const *given; // inputs that stay the same for a text
+    int given_count;
     int logits;         // number of that result
     int logits_rank;    // 2: of the last token alone
     int64_t words;      // tokens that there are; 0: the model does not say
@@ -71,5 +76,7 @@ struct mgx_roles {
 enum mgx_status mgx_roles_find(struct mgx_roles *out, const struct mgx_program *p,
                                const struct mgx_role_names *names, struct mgx_arena *arena,
                                struct mgx_diag *diag) MGX_NODISCARD;
+// Does a name come from a template, and for which layer? -1: the template has no "%d".
+bool mgx_is_of_template(const char *name, const char *pattern, int *layer);
 // Bytes of the literals of a program.
 size_t mgx_roles_weights(const struct mgx_program *p);

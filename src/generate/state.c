@@ -23,9 +23,9 @@ enum mgx_status mgx_states_create(struct mgx_states **out, const struct mgx_stat
     if (!s)
         return mgx_fail_memory(diag);
     s->source = *source;
-    s->params =
-        calloc((size_t)(r->carried_count + r->result_count) + MGX_FEED_MOST + MGX_CHOICE_INPUTS,
-               sizeof *s->params);
+    s->params = calloc((size_t)(r->carried_count + r->given_count + r->result_count) +
+                           MGX_FEED_MOST + MGX_CHOICE_INPUTS,
+                       sizeof *s->params);
     s->results = calloc((size_t)r->result_count + 1, sizeof *s->results);
     enum mgx_status status = s->params && s->results ? MGX_OK : mgx_fail_memory(diag);
     if (status == MGX_OK && source->plans)
@@ -83,6 +83,17 @@ static void put_states(struct feed *f)
         f->s->params[f->count++] =
             (struct mgx_named_tensor){.name = r->carried[i].past,
                                       .tensor = mgx_tensor_share(&f->base.rows->bundle->values[i])};
+}
+
+// Of the one track of a run.
+static void put_given(struct feed *f)
+{
+    const struct mgx_roles *r = f->s->source.roles;
+    const struct mgx_source *source = f->base.run->tracks[0]->about;
+    assert(!r->given_count || (source && source->count == r->given_count));
+    for (int i = 0; i < r->given_count; i++)
+        f->s->params[f->count++] = (struct mgx_named_tensor){
+            .name = r->given[i], .tensor = mgx_tensor_share(&source->values[i])};
 }
 
 static void drop_inputs(struct feed *f)
@@ -192,6 +203,7 @@ static enum mgx_status run_program(struct mgx_states *s, struct feed *f)
                           .takes_growing = true};
     TRY(put_inputs(f));
     put_states(f);
+    put_given(f);
     run.param_count = f->count;
     return mgx_program_run(s->source.program, &run, f->diag);
 }

@@ -25,7 +25,8 @@
 #include "generate/choice.h"
 #include "generate/roles.h"
 
-struct mgx_plans; // plans.h
+struct mgx_plans;  // plans.h
+struct mgx_source; // source.h
 struct mgx_states;
 struct mgx_track;
 
@@ -49,6 +50,11 @@ void mgx_track_destroy(struct mgx_track *track);
 enum mgx_status mgx_track_copy(struct mgx_track **out, const struct mgx_track *track,
                                struct mgx_diag *diag) MGX_NODISCARD;
 int64_t mgx_track_length(const struct mgx_track *track);
+// What the given inputs are for this track, which holds it; all tokens will have to run again. It
+// runs only when it has it, where roles->given_count is not 0.
+enum mgx_status mgx_track_set_about(struct mgx_track *track, struct mgx_source *source,
+                                    struct mgx_diag *diag) MGX_NODISCARD;
+bool mgx_track_is_about(const struct mgx_track *track); // something
 // Goes back to `length` tokens, or to as many fewer as it takes where states cannot go back to any
 // length; what lies between is run again. On failure nothing has changed.
 enum mgx_status mgx_track_rewind(struct mgx_track *track, int64_t length,

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "generate/plans.h"
+#include "generate/source.h"
 #include "generate/team.h"
 
 enum { PIECE = 512 }; // tokens of a prompt in one run, where nobody says how many
@@ -23,6 +25,7 @@ struct mgx_generator_model *mgx_generator_model_create(void)
     mgx_arena_init(&model->arena);
     model->sampling = mgx_sampling_plain();
     model->piece = PIECE;
+    model->start = -1;
     model->holders = 1;
     return model;
 }
@@ -36,6 +39,7 @@ void mgx_generator_model_release(struct mgx_generator_model *model)
     mgx_team_destroy(model->team);
     mgx_plans_destroy(model->plans);
     mgx_program_destroy(model->program);
+    mgx_encoder_destroy(model->encoder);
     if (model->exchange)
         model->exchange->destroy(model->exchange);
     if (model->turn)
@@ -231,6 +235,32 @@ enum mgx_status mgx_texts_remove(struct mgx_texts *g, size_t number, struct mgx_
     text_destroy(t);
     g->v[number] = NULL;
     return MGX_OK;
+}
+
+// --- what they are about ---
+
+enum mgx_status mgx_texts_set_source(struct mgx_texts *g, size_t number,
+                                     const struct mgx_named_tensor *inputs, size_t count,
+                                     struct mgx_diag *diag)
+{
+    struct mgx_text *t;
+    struct mgx_source *source;
+    TRY(mgx_texts_find(g, number, &t, diag));
+    if (!g->model->encoder)
+        return mgx_fail(diag, MGX_INVALID, "the model has no encoder: its texts are about nothing");
+    const double start = mgx_clock_seconds();
+    const enum mgx_status run =
+        mgx_encoder_run(&source, g->model->encoder, inputs, (int)count, diag);
+    if (run != MGX_OK) {
+        mgx_where(diag, "the source of text %zu", number);
+        return run;
+    }
+    g->done.prompt_seconds += mgx_clock_seconds() - start;
+    const enum mgx_status status = mgx_track_set_about(t->track, source, diag);
+    mgx_source_release(source);
+    if (status == MGX_OK)
+        t->ahead = t->scored = 0;
+    return status;
 }
 
 // --- tokens ---

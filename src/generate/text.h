@@ -53,6 +53,9 @@ enum mgx_status mgx_texts_fork(struct mgx_texts *g, size_t from, size_t size, si
                                struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_texts_remove(struct mgx_texts *g, size_t number,
                                  struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_texts_set_source(struct mgx_texts *g, size_t number,
+                                     const struct mgx_named_tensor *inputs, size_t count,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_texts_append(struct mgx_texts *g, size_t number, const int64_t *tokens,
                                  size_t size, struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_texts_rewind(struct mgx_texts *g, size_t number, size_t size,

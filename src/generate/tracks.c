@@ -35,6 +35,7 @@ void mgx_track_destroy(struct mgx_track *track)
     mgx_place_set(&track->at, (struct mgx_place){0});
     for (int i = 0; i < track->mark_count; i++)
         mgx_place_set(&track->marks[i], (struct mgx_place){0});
+    mgx_source_release(track->about);
     free(track);
 }
 
@@ -42,6 +43,7 @@ enum mgx_status mgx_track_copy(struct mgx_track **out, const struct mgx_track *t
                                struct mgx_diag *diag)
 {
     TRY(mgx_track_create(out, track->states, diag));
+    (*out)->about = mgx_source_hold(track->about);
     mgx_place_set(&(*out)->at, track->at);
     for (int i = 0; i < track->mark_count; i++)
         mgx_place_set(&(*out)->marks[i], track->marks[i]);
@@ -52,6 +54,23 @@ enum mgx_status mgx_track_copy(struct mgx_track **out, const struct mgx_track *t
 int64_t mgx_track_length(const struct mgx_track *track)
 {
     return track->at.length;
+}
+
+// --- what it is about ---
+
+bool mgx_track_is_about(const struct mgx_track *track)
+{
+    return track->about;
+}
+
+enum mgx_status mgx_track_set_about(struct mgx_track *track, struct mgx_source *source,
+                                    struct mgx_diag *diag)
+{
+    TRY(mgx_track_rewind(track, 0, diag));
+    mgx_source_hold(source);
+    mgx_source_release(track->about);
+    track->about = source;
+    return MGX_OK;
 }
 
 // --- going back ---

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "generate/feed.h"
+#include "generate/source.h"
 
 enum { MGX_TRACK_MARKS = 4 }; // places that states of fixed lengths can go back to, for each track
 
@@ -18,6 +19,7 @@ struct mgx_states {
 
 struct mgx_track {
     struct mgx_states *states;
+    struct mgx_source *about; // NULL: nothing
     struct mgx_place at;
     struct mgx_place marks[MGX_TRACK_MARKS]; // oldest first
     int mark_count;

@@ -301,6 +301,9 @@ static void generators()
     other.set_bias({});
     text.rewind(1);
     CHECK((text.tokens() == std::vector<std::int64_t>{0}));
+    CHECK(g.start() == -1 && g.source_shapes().size() == 0);
+    CHECK(thrown([&] { g.add({1}).set_source(migraphx::program_parameters{}); }).find("no encoder") !=
+          std::string::npos);
     migraphx::generator shared = g.share();
     auto third = shared.add({0, 1, 2});
     CHECK(third.logits() == logits);

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """generate: tokens by the engine, text by python3, and what is said where either is missing."""
+import json
 import os
 import re
 import sys
+import wave
 
 import pytest
 
@@ -10,6 +12,7 @@ from test_debugging import drive
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
 import decoders  # noqa: E402
+import translators  # noqa: E402
 
 PROMPT = "5,6,7"
 
@@ -48,9 +51,9 @@ def test_chance(decoder):
 
 def test_what_is_wrong(decoder, tmp_path):
     for words in ([], [decoder], [decoder, "--tokens", "1", "--prompt", "x"], ["--tokens", "1"]):
-        assert "generate needs a folder, and --prompt or --tokens" in drive("generate", *words, code=2).stderr
+        assert "generate needs a folder, and --prompt, --sound or --tokens" in drive("generate", *words, code=2).stderr
     for tokens, message in (("1,x", "numbers with commas"), ("", "numbers with commas"), ("1,,2", "numbers with commas"),
-                            ("1,300", "token 300, number 0 of 1, is none of the model's 300")):
+                            ("1,300", "token 300, number 1 of 2, is none of the model's 300")):
         assert message in drive("generate", decoder, "--tokens", tokens, code=1).stderr
     assert "16 guesses at a time are more than 15" in drive("generate", decoder, "--tokens", "1", "--guesses", "16", code=1).stderr
     assert "there is no model" in drive("generate", tmp_path, "--tokens", "1", code=1).stderr
@@ -61,6 +64,35 @@ def test_what_is_wrong(decoder, tmp_path):
 def test_the_card_is_missing_in_words(decoder):
     done = drive("generate", decoder, "--tokens", PROMPT, "--gpu", "--max-tokens", "2", code=1, MIGRAPHX_GPU_DEVICE="cuda:77")
     assert "gpu" in done.stderr
+
+
+def test_tokens_that_an_encoder_reads(tmp_path):
+    translators.save(str(tmp_path), "merged")
+    written = drive("generate", tmp_path, "--tokens", "5,9,30", "--max-tokens", "6").stdout.split()
+    assert 1 <= len(written) <= 6 and written != drive("generate", tmp_path, "--tokens", "7", "--max-tokens", "6").stdout.split()
+    translators.save(str(tmp_path / "heard"), "merged", heard=True)
+    assert 'it takes "input_features"' in drive("generate", tmp_path / "heard", "--tokens", "5", code=1).stderr
+
+
+@pytest.mark.skipif("MODULE" not in os.environ, reason="the Python module is not built")
+def test_sound(tmp_path):
+    place = {"PYTHONPATH": os.environ["MODULE"], "PATH": os.path.dirname(os.environ["PYTHON"]) + ":" + os.environ["PATH"]}
+    translators.save(str(tmp_path), "pair", heard=True)
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(bytes(32000))
+    with open(tmp_path / "preprocessor_config.json", "w", encoding="utf-8") as file:
+        json.dump({"feature_size": 8, "chunk_length": 1}, file)
+    words = ["generate", tmp_path, "--sound", tmp_path / "a.wav", "--max-tokens", "3"]
+    assert 1 <= len(drive(*words, **place).stdout.split()) <= 3
+    with open(tmp_path / "generation_config.json", "w", encoding="utf-8") as file:
+        json.dump({"lang_to_id": {"<|en|>": 10}, "task_to_id": {"translate": 12}}, file)
+    assert drive(*words, "--language", "en", "--task", "translate", **place).stdout.split()
+    assert "knows no language '<|de|>': it knows <|en|>" in drive(*words, "--language", "de", code=1, **place).stderr
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((2, 1, 44100, 0, "NONE", ""))
+        file.writeframes(bytes(100))
+    assert "44100 Hz and 8 bits, where 16000 Hz and 16 bits are wanted" in drive(*words, code=1, **place).stderr
 
 
 @pytest.mark.skipif("MODULE" not in os.environ, reason="the Python module is not built")

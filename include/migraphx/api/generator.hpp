@@ -120,6 +120,12 @@ struct generator {
             call(&migraphx_generator_append, m_generator.get(), number(), tokens.data(),
                  tokens.size());
         }
+        // What the text is about, for a model with an encoder: inputs of that.
+        void set_source(const program_parameters &inputs)
+        {
+            call(&migraphx_generator_set_source, m_generator.get(), number(),
+                 inputs.get_handle_ptr());
+        }
         void rewind(std::size_t size)
         {
             call(&migraphx_generator_rewind, m_generator.get(), number(), size);
@@ -207,6 +213,19 @@ struct generator {
         bool result = false;
         call(&migraphx_generator_is_end, &result, m_handle.get(), token);
         return result;
+    }
+    // What a text of a model with an encoder begins with; -1: nobody says.
+    std::int64_t start() const
+    {
+        std::int64_t result = -1;
+        call(&migraphx_generator_start, &result, m_handle.get());
+        return result;
+    }
+    program_parameter_shapes source_shapes() const
+    {
+        return {make<migraphx_program_parameter_shapes>(&migraphx_generator_source_shapes,
+                                                        m_handle.get()),
+                own{}};
     }
     sampling default_sampling() const
     {
