@@ -34,8 +34,8 @@ static int add_input(migraphx_program_parameters_t params, PyObject *key, PyObje
     PyObject *argument = py_to_argument(value, want);
     if (!argument)
         return py_prefix_error("input \"%U\"", key), -1;
-    const bool added = OK(migraphx_program_parameters_add(
-        params, name, ((struct py_argument *)argument)->handle));
+    const bool added =
+        OK(migraphx_program_parameters_add(params, name, ((struct py_argument *)argument)->handle));
     Py_DECREF(argument);
     if (!added)
         py_fail();

@@ -47,7 +47,7 @@ static void drop_unread(struct mgx_module *m)
 static enum mgx_status tidy(struct mgx_program *p, struct mgx_diag *diag)
 {
     static const struct mgx_pass *const passes[] = {
-        &mgx_pass_normalize_ops, &mgx_pass_eliminate_identity,        &mgx_pass_propagate_constant,
+        &mgx_pass_normalize_ops, &mgx_pass_eliminate_identity,    &mgx_pass_propagate_constant,
         &mgx_pass_inline_module, &mgx_pass_dead_code_elimination, NULL};
     TRY(mgx_program_status(p, diag));
     TRY(mgx_run_passes(p, passes, NULL, diag));
@@ -166,7 +166,8 @@ static bool takes_from_encoder(const struct linker *l, const char *input, struct
         out->at = 0;
         return true;
     }
-    *out = (struct mgx_given){.stage = MGX_GIVEN_BY_CALLER, .at = parameter_called(encoder, MGX_ENCODER_MASK)};
+    *out = (struct mgx_given){.stage = MGX_GIVEN_BY_CALLER,
+                              .at = parameter_called(encoder, MGX_ENCODER_MASK)};
     return strcmp(input, "encoder_" MGX_ENCODER_MASK) == 0 && out->at >= 0;
 }
 

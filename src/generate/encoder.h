@@ -35,7 +35,7 @@ struct mgx_encoder {
     struct mgx_given *inputs; // of the second stage
     int input_count;
     size_t weights; // bytes of literals
-    bool by_one; // the decoder that is left takes one token at a time
+    bool by_one;    // the decoder that is left takes one token at a time
     struct mgx_arena arena;
 };
 

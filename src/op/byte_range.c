@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// byte_range: how floats become bytes by the range that they have with 0 in it, as DynamicQuantizeLinear
-// says it: {scale, zero point, 1 / (255 scale), zero point / 255}.
+// byte_range: how floats become bytes by the range that they have with 0 in it, as
+// DynamicQuantizeLinear says it: {scale, zero point, 1 / (255 scale), zero point / 255}.
 //
 //     scale = (high - low) / 255, or 1 where that is 0          low <= 0 <= high, of all values
 //     zero  = clamp(nearest(-low / scale), 0, 255)              as a float

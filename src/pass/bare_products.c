@@ -345,8 +345,8 @@ static struct mgx_ins *convolve(struct mgx_rewriter *r, struct mgx_ins *ins, str
     return x && w ? mgx_emit_edited(ins, ins->op, attr, in, 2) : NULL;
 }
 
-// q times what a convolution's windows sum up to: a convolution by q wherever w has a weight. Of one group
-// and one q its results are the same for every column, and it has one.
+// q times what a convolution's windows sum up to: a convolution by q wherever w has a weight. Of
+// one group and one q its results are the same for every column, and it has one.
 static struct mgx_ins *weigh_windows(struct mgx_rewriter *r, struct mgx_ins *ins, struct mgx_ins *x,
                                      const struct mgx_tensor *q, bool padded)
 {

@@ -5,8 +5,8 @@
 //     s = where(d == 0, 1, d)                            =>  byte_range(x)[0]
 //     clip(nearbyint(-min(reduce_min(x), 0) / s), 0, 255)  =>  byte_range(x)[1]
 //
-// Both over all of x, which is then read once instead of twice. The GPU target runs it, before anything
-// else has written them in another way; spread_byte_range carries both to who reads them.
+// Both over all of x, which is then read once instead of twice. The GPU target runs it, before
+// anything else has written them in another way; spread_byte_range carries both to who reads them.
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 

@@ -5,11 +5,12 @@
 //
 //     quantizelinear(x, r[0], r[1])  =>  quantizelinear(x r[2] + r[3], 1 / 255)       r: byte_range(y)
 //
-// f is a few light element-wise steps of one number, or of one for each column: a scale times those of
-// the weights, a zero point times their sums. Each would be a launch of its own; as a step of the product's
-// end, or of what quantizes, it costs an instruction. What is quantized is no longer divided, and its byte's
-// range is that of 0 to 1 (scale_once says what that does to ties). Rules that work before a broadcast instead of behind
-// it would undo this, so it runs last before fusing, on the GPU target.
+// f is a few light element-wise steps of one number, or of one for each column: a scale times
+// those of the weights, a zero point times their sums. Each would be a launch of its own; as a
+// step of the product's end, or of what quantizes, it costs an instruction. What is quantized is
+// no longer divided, and its byte's range is that of 0 to 1 (scale_once says what that does to
+// ties). Rules that work before a broadcast instead of behind it would undo this, so it runs
+// last before fusing, on the GPU target.
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 

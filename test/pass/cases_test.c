@@ -66,18 +66,17 @@ static bool takes_constants(struct mgx_bytes_known known)
 static enum mgx_status run_pass(const struct one *c, struct mgx_program *p, struct mgx_diag *diag)
 {
     const struct mgx_pass *const passes[] = {c->pass, NULL};
-    const struct mgx_pass_options options = {
-        .fast_math = c->fast_math,
-        .target = {.multiplies_bf16 = c->multiplies_bf16,
-                   .multiplies_bytes = c->multiplies_bytes,
-                   .takes_bytes = takes_constants,
-                   .near_bytes = c->near_bytes ? 1 << 16 : 0,
-                   .threads = c->near_bytes,
-                   .supports = c->supported ? takes_all : NULL,
-                   .takes = c->supported         ? takes_roles
-                            : c->multiplies_bytes ? gpu_takes
-                                                  : cpu_takes},
-        .verify = true};
+    const struct mgx_pass_options options = {.fast_math = c->fast_math,
+                                             .target = {.multiplies_bf16 = c->multiplies_bf16,
+                                                        .multiplies_bytes = c->multiplies_bytes,
+                                                        .takes_bytes = takes_constants,
+                                                        .near_bytes = c->near_bytes ? 1 << 16 : 0,
+                                                        .threads = c->near_bytes,
+                                                        .supports = c->supported ? takes_all : NULL,
+                                                        .takes = c->supported          ? takes_roles
+                                                                 : c->multiplies_bytes ? gpu_takes
+                                                                                       : cpu_takes},
+                                             .verify = true};
     return mgx_run_passes(p, passes, &options, diag);
 }
 

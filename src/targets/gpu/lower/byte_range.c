@@ -36,10 +36,10 @@ static void emit(struct mgx_str *out, int64_t elements, const struct parts *p)
         out, "#define E %" PRId64 "\n#define PARTS %d\n#define WIDTH %d\n#define CLUSTER %d\n",
         elements, p->blocks, p->width, p->cluster);
     if (p->cluster) {
-        mgx_str_put(out, gpu_text_tiles);
-        mgx_str_put(out, gpu_text_cluster);
+        GPU_PUT(out, tiles);
+        GPU_PUT(out, cluster);
     }
-    mgx_str_put(out, gpu_text_byte_range);
+    GPU_PUT(out, byte_range);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

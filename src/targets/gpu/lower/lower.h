@@ -11,6 +11,8 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/machine/machine.h"
 
+struct mgx_product_roles; // pass/engine/product.h
+
 enum { GPU_CALL_INPUTS = 32, GPU_THREADS = 256 };
 
 struct gpu_call { // state of a step
