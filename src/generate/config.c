@@ -18,6 +18,7 @@ struct reading {
     struct mgx_dirs dirs;
     struct mgx_arena *arena;
     const char *file; // that is read now
+    bool encodes;     // a file says that the model has an encoder
     struct mgx_diag *diag;
 };
 
@@ -292,6 +293,8 @@ static enum mgx_status read_transformers(struct reading *r)
     for (int i = 0; i < MGX_COUNT(lengths); i++)
         TRY(read_count(r, main, lengths[i], &r->out->context));
     TRY(read_count(r, main, "vocab_size", &r->out->words));
+    const struct mgx_value *encodes = mgx_value_find(all, "is_encoder_decoder");
+    r->encodes = mgx_value_is(encodes, MGX_VALUE_BOOL) && encodes->i;
     TRY(read_start(r, all));
     TRY(read_start(r, main));
     TRY(read_ends(r, main));
@@ -351,6 +354,12 @@ static enum mgx_status find_model(struct reading *r)
                         "%s: there is no model: neither genai_config.json that names one, nor "
                         "model.onnx",
                         r->folder);
+    if (r->encodes && !c->encoder && strstr(c->model, "decoder_"))
+        return mgx_fail(r->diag, MGX_NOT_FOUND,
+                        "%s: config.json says that the model has an encoder, and there is no "
+                        "encoder_model.onnx beside %s%s",
+                        r->folder, c->model,
+                        strstr(c->model, "merged") ? "" : ", or no decoder_model.onnx");
     TRY(find_file(r, "model", &c->model));
     TRY(find_file(r, "encoder", &c->encoder));
     return find_file(r, "model", &c->first);

@@ -123,6 +123,14 @@ def test_what_is_wrong_is_named(tmp_path):
     generator.next([text])
 
 
+@pytest.mark.parametrize("layout, gone", [("merged", "encoder_model"), ("pair", "encoder_model"), ("pair", "decoder_model")])
+def test_a_file_that_is_missing_is_named(tmp_path, layout, gone):
+    translators.save(str(tmp_path), layout)
+    os.remove(tmp_path / (gone + ".onnx"))
+    with pytest.raises(RuntimeError, match=f"the model has an encoder, and there is no .*{gone}.onnx"):
+        migraphx.generator(str(tmp_path))
+
+
 def test_a_model_without_an_encoder(tmp_path):
     import decoders
     decoders.save(str(tmp_path), "growing")
