@@ -4,6 +4,8 @@
 //     dot(reshape(softmax(f(reshape(g(dot(q, k)))))), v)
 //         => reshape(dot(softmax(f(g'(dot(q', k')))), v'))
 //
+// Likewise of bytes: quant_dot, and a quantizelinear between softmax and reshape.
+//
 // f adds what differs from window to window but not from image to image, so it has the axes
 // {images, windows, heads, ..} where everything else has {images x windows, heads, ..}. A reshape
 // on either side of it parts the two products, which are one attention otherwise. Here q, k, v and
@@ -18,7 +20,7 @@
 #include "pass/engine/rewrite.h"
 #include "pass/engine/view.h"
 
-enum { DEEP = 6, CHAIN = 12 };
+enum { DEEP = 12, CHAIN = 12 }; // steps of f, or of g; views of an operand
 
 static bool is_work(const struct mgx_ins *ins)
 {
@@ -32,9 +34,14 @@ static bool regroups_front(const struct mgx_shape *a, const struct mgx_shape *b)
            a->lens[a->rank - 2] == b->lens[b->rank - 2];
 }
 
+static bool is_product(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_dot || ins->op == &mgx_op_quant_dot;
+}
+
 static bool leads_to_product(const struct mgx_ins *ins, int depth)
 {
-    if (ins->op == &mgx_op_dot)
+    if (is_product(ins))
         return mgx_used_once(ins);
     for (int i = 0; depth > 0 && is_work(ins) && i < ins->in_count; i++)
         if (leads_to_product(ins->in[i], depth - 1))
@@ -78,7 +85,7 @@ static struct mgx_ins *regroup(struct mgx_ins *at, struct mgx_ins *x, const stru
     return mgx_view_emit(at, core, &view, &plan);
 }
 
-// g and the product, in the axes of `front`.
+// g and the product, in the axes of `front`. Zero points of products stay.
 static struct mgx_ins *part(struct mgx_ins *at, struct mgx_ins *ins, const struct mgx_shape *front,
                             int depth)
 {
@@ -87,8 +94,9 @@ static struct mgx_ins *part(struct mgx_ins *at, struct mgx_ins *ins, const struc
     if (!leads_to_product(ins, depth) || ins->in_count > MOST)
         return regroup(at, ins, front);
     for (int i = 0; i < ins->in_count; i++) {
-        in[i] = ins->op == &mgx_op_dot ? regroup(at, ins->in[i], front)
-                                       : part(at, ins->in[i], front, depth - 1);
+        in[i] = !is_product(ins) ? part(at, ins->in[i], front, depth - 1)
+                : i < 2          ? regroup(at, ins->in[i], front)
+                                 : ins->in[i];
         if (!in[i])
             return NULL;
     }
@@ -111,12 +119,11 @@ static struct mgx_ins *replace(struct mgx_ins *at, struct mgx_ins *ins, struct m
     return mgx_emit_again(at, ins, in, ins->in_count);
 }
 
-static struct mgx_ins *part_attention(struct mgx_rewriter *r, struct mgx_ins *ins,
-                                      const struct mgx_match *m)
+// Softmax in the axes of f, behind scores in the same; NULL: the two products are not parted so.
+static struct mgx_ins *part_softmax(struct mgx_ins *at, const struct mgx_ins *softmax)
 {
-    struct mgx_ins *back = ins->in[0], *softmax = mgx_var(m, 's'), *v = ins->in[1];
+    const struct mgx_ins *back = at->in[0], *v = at->in[1];
     const struct mgx_shape *front = &softmax->shape;
-    (void)r;
     if (!mgx_shape_is_static(front) || !mgx_shape_is_static(&v->shape) ||
         mgx_wrap_axis(mgx_ins_int(softmax, "axis"), front->rank) != front->rank - 1 ||
         !regroups_front(front, &back->shape) || v->shape.rank != back->shape.rank ||
@@ -126,16 +133,53 @@ static struct mgx_ins *part_attention(struct mgx_rewriter *r, struct mgx_ins *in
     struct mgx_ins *reshape = find_reshape(softmax->in[0], DEEP);
     if (!reshape || !mgx_shape_same_lens(&reshape->shape, front))
         return NULL;
-    struct mgx_ins *x = part(ins, reshape->in[0], front, DEEP);
-    x = x ? replace(ins, softmax->in[0], reshape, x) : NULL;
-    x = x ? mgx_emit_again(ins, softmax, &x, 1) : NULL;
-    x = x ? mgx_emit_binary(ins, &mgx_op_dot, x, regroup(ins, v, front)) : NULL;
-    return x ? mgx_emit_reshape(ins, x, ins->shape.lens, ins->shape.rank) : NULL;
+    struct mgx_ins *x = part(at, reshape->in[0], front, DEEP);
+    x = x ? replace(at, softmax->in[0], reshape, x) : NULL;
+    return x ? mgx_emit_again(at, softmax, &x, 1) : NULL;
+}
+
+// The second product of x, in the axes of `front`, in its own axes again.
+static struct mgx_ins *weigh(struct mgx_ins *at, struct mgx_ins *x, const struct mgx_shape *front)
+{
+    struct mgx_ins *in[4] = {x, regroup(at, at->in[1], front)};
+    for (int i = 2; i < at->in_count; i++)
+        in[i] = at->in[i];
+    struct mgx_ins *y = in[1] ? mgx_emit_again(at, at, in, at->in_count) : NULL;
+    return y ? mgx_emit_reshape(at, y, at->shape.lens, at->shape.rank) : NULL;
+}
+
+static struct mgx_ins *part_attention(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                      const struct mgx_match *m)
+{
+    struct mgx_ins *x = part_softmax(ins, mgx_var(m, 's'));
+    const struct mgx_shape front = mgx_var(m, 's')->shape;
+    (void)r;
+    return x ? weigh(ins, x, &front) : NULL;
+}
+
+static struct mgx_ins *part_bytes(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                  const struct mgx_match *m)
+{
+    const struct mgx_ins *back = ins->in[0];
+    const struct mgx_ins *bytes = back->op == &mgx_op_reshape ? back->in[0] : NULL;
+    (void)r, (void)m;
+    if (!bytes || !mgx_used_once(back) || bytes->op != &mgx_op_quantizelinear ||
+        !mgx_used_once(bytes) || bytes->in[0]->op != &mgx_op_softmax ||
+        !mgx_used_once(bytes->in[0]))
+        return NULL;
+    struct mgx_ins *in[3] = {part_softmax(ins, bytes->in[0])};
+    const struct mgx_shape front = bytes->shape;
+    for (int i = 1; i < bytes->in_count; i++)
+        in[i] = bytes->in[i];
+    struct mgx_ins *x = in[0] ? mgx_emit_again(ins, bytes, in, bytes->in_count) : NULL;
+    return x ? weigh(ins, x, &front) : NULL;
 }
 
 static const struct mgx_rule rules[] = {
     {"dot(reshape!(s:softmax!), v) ~> reshape(dot(softmax, v))", MGX_IF_FLOAT | MGX_IF_STATIC,
      .rewrite = part_attention},
+    {"quant_dot ~> reshape(quant_dot(quantizelinear(softmax), v)), of bytes", MGX_IF_STATIC,
+     .rewrite = part_bytes},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

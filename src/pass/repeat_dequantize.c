@@ -3,8 +3,9 @@
 // narrow value: a reader's kernel widens it on the way in.
 //
 //     y = dq(x); a = f(y); b = g(y)   =>   a = f(dq(x)); b = g(dq'(x))
+//     a = move(dq(x))                 =>   a = dq(move(x))      where the target multiplies bytes
 //
-// Runs last before fusing: what merges equal instructions would undo it. The work is repeated, the
+// move: a view, or a gather, of what has one scale. Runs last before fusing: what merges equal instructions would undo it. The work is repeated, the
 // memory is a quarter. Bytes alone: nothing multiplies other narrow values, and a pair of quantize
 // and dequantize that stays together never leaves registers.
 #include "pass/engine/emit.h"
@@ -15,6 +16,43 @@ static bool is_narrow(const struct mgx_ins *ins)
     const enum mgx_type type = ins->in_count ? ins->in[0]->shape.type : MGX_FLOAT;
     return ins->op == &mgx_op_dequantizelinear && mgx_shape_is_static(&ins->shape) &&
            mgx_type_size(type) == 1 && mgx_type_is_integral(type);
+}
+
+static bool is_move(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_reshape || ins->op == &mgx_op_transpose ||
+           ins->op == &mgx_op_squeeze || ins->op == &mgx_op_unsqueeze || ins->op == &mgx_op_slice ||
+           ins->op == &mgx_op_step || ins->op == &mgx_op_gather;
+}
+
+// The one value that is spread over all places; NULL: there are several.
+static struct mgx_ins *single(struct mgx_ins *ins)
+{
+    struct mgx_spread s;
+    while (mgx_shape_elements(&ins->shape) != 1) {
+        if (!mgx_spread_of(ins, &s))
+            return NULL;
+        ins = s.core;
+    }
+    return ins;
+}
+
+// What moves values, of bytes instead; NULL: it does not read what is dequantized by one scale.
+static struct mgx_ins *move_bytes(struct mgx_ins *ins)
+{
+    enum { INPUTS = 3 };
+    struct mgx_ins *in[INPUTS], *const dq = ins->in_count ? ins->in[0] : NULL;
+    if (!is_move(ins) || !dq || !is_narrow(dq) || ins->in_count > INPUTS ||
+        !mgx_shape_is_static(&ins->shape) || !mgx_shape_elements(&ins->shape) ||
+        dq->in[0]->literal || !single(dq->in[1]) || (dq->in_count == 3 && !single(dq->in[2])))
+        return NULL;
+    for (int i = 0; i < ins->in_count; i++)
+        in[i] = i == 0 ? dq->in[0] : ins->in[i];
+    struct mgx_ins *moved[INPUTS] = {mgx_emit_again(ins, ins, in, ins->in_count)};
+    for (int i = 1; i < dq->in_count && moved[0]; i++)
+        moved[i] =
+            mgx_emit_multibroadcast(ins, single(dq->in[i]), ins->shape.lens, ins->shape.rank);
+    return moved[0] ? mgx_emit_again(ins, dq, moved, dq->in_count) : NULL;
 }
 
 // The readers but one read copies.
@@ -37,6 +75,13 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     if (m->bypass)
         return MGX_OK;
+    MGX_EACH (ins, m) {
+        struct mgx_ins *moved = c->options->target.multiplies_bytes ? move_bytes(ins) : NULL;
+        if (moved) {
+            mgx_replace_uses(ins, moved);
+            c->changed = true;
+        }
+    }
     MGX_EACH (ins, m)
         if (is_narrow(ins))
             TRY(repeat(c, ins));

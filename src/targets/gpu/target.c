@@ -228,11 +228,19 @@ static const struct mgx_pass *const seen[] = {&mgx_pass_find_byte_range, &mgx_pa
 
 // ... and again when views and constants have moved out of their way. Then products lose what kernels
 // do not do, and the rest is spelled out.
-static const struct mgx_pass *const bytes[] = {
-    &mgx_pass_simplify_qdq,         &mgx_pass_fold_dequantize,    &mgx_pass_optimize_module,
-    &mgx_pass_rewrite_backwards,    &mgx_pass_propagate_constant, &mgx_pass_bare_products,
-    &mgx_pass_propagate_constant,   &mgx_pass_scale_once,         &mgx_pass_join_bytes,
-    &mgx_pass_rewrite_quantization, &mgx_pass_optimize_module,    NULL};
+static const struct mgx_pass *const bytes[] = {&mgx_pass_simplify_qdq,
+                                               &mgx_pass_fold_dequantize,
+                                               &mgx_pass_optimize_module,
+                                               &mgx_pass_part_windows,
+                                               &mgx_pass_rewrite_backwards,
+                                               &mgx_pass_propagate_constant,
+                                               &mgx_pass_bare_products,
+                                               &mgx_pass_propagate_constant,
+                                               &mgx_pass_scale_once,
+                                               &mgx_pass_join_bytes,
+                                               &mgx_pass_rewrite_quantization,
+                                               &mgx_pass_optimize_module,
+                                               NULL};
 
 // The caller gives results their places before the run.
 static const struct mgx_pass *const placed[] = {&mgx_pass_settle_caches, NULL};
