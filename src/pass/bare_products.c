@@ -288,8 +288,32 @@ static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     return less(ins, y, spread_single(ins, p, &like), sum_along(ins, b, rank - 2));
 }
 
+static struct mgx_ins *emit_pad(struct mgx_ins *at, struct mgx_ins *x, double value);
+
+// Of a large image that is put together of several by their channels: each is padded on its way there,
+// instead of all once more.
+static struct mgx_ins *pad_parts(struct mgx_ins *at, const struct mgx_ins *x, double value)
+{
+    enum { PARTS = 8 };
+    struct mgx_ins *part[PARTS];
+    for (int i = 0; i < x->in_count; i++)
+        if (!(part[i] = emit_pad(at, x->in[i], value)))
+            return NULL;
+    return mgx_emit_again(at, x, part, x->in_count);
+}
+
+static bool has_parts(const struct mgx_ins *x)
+{
+    enum { LARGE = 1 << 22, PARTS = 8 };
+    const int64_t axis = x->op == &mgx_op_concat ? mgx_ins_int(x, "axis") : 0;
+    return x->op == &mgx_op_concat && mgx_used_once(x) && x->in_count <= PARTS &&
+           (axis == 1 || axis == 1 - x->shape.rank) && mgx_shape_elements(&x->shape) >= LARGE;
+}
+
 static struct mgx_ins *emit_pad(struct mgx_ins *at, struct mgx_ins *x, double value)
 {
+    if (has_parts(x))
+        return pad_parts(at, x, value);
     const struct mgx_ints padding = mgx_ins_ints(at, "padding");
     const int rank = at->in[0]->shape.rank, spatial = rank - 2;
     int64_t pads[2 * MGX_MAX_RANK] = {0};
