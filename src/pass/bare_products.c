@@ -290,8 +290,8 @@ static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
 
 static struct mgx_ins *emit_pad(struct mgx_ins *at, struct mgx_ins *x, double value);
 
-// Of a large image that is put together of several by their channels: each is padded on its way there,
-// instead of all once more.
+// Of a large image that is put together of several by their channels: each is padded on its way
+// there, instead of all once more.
 static struct mgx_ins *pad_parts(struct mgx_ins *at, const struct mgx_ins *x, double value)
 {
     enum { PARTS = 8 };

@@ -5,9 +5,10 @@
 //     y = dq(x); a = f(y); b = g(y)   =>   a = f(dq(x)); b = g(dq'(x))
 //     a = move(dq(x))                 =>   a = dq(move(x))      where the target multiplies bytes
 //
-// move: a view, or a gather, of what has one scale. Runs last before fusing: what merges equal instructions would undo it. The work is repeated, the
-// memory is a quarter. Bytes alone: nothing multiplies other narrow values, and a pair of quantize
-// and dequantize that stays together never leaves registers.
+// move: a view, or a gather, of what has one scale. Runs last before fusing: what merges equal
+// instructions would undo it. The work is repeated, the memory is a quarter. Bytes alone: nothing
+// multiplies other narrow values, and a pair of quantize and dequantize that stays together never
+// leaves registers.
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 

@@ -314,6 +314,52 @@ static void set_rows_apart(const struct mgx_ins *ins, struct mgx_shape *s)
         }
 }
 
+// --- whole lines ---
+//
+// A copy engine takes pixels that begin at whole lines, and loads of a line's width do; 24 bytes
+// of channels would be packed into such by a launch of their own. Where a convolution of bytes
+// makes an image and others alone read it, its pixels lie so far apart. What lies between is never
+// read.
+
+// Is input `slot` of `user` the image of a convolution of bytes, around which it may put some, or
+// added to its result, or both?
+static bool is_byte_image(const struct mgx_ins *user, int slot)
+{
+    const struct mgx_ins *conv = find_one(user, &mgx_op_quant_convolution);
+    if (!conv || conv->in_count != 2 || conv == user)
+        return conv && conv->in_count == 2 && slot == 0 && user->in[1] != user->in[0];
+    const struct mgx_ins *param = param_of(user, slot), *image = conv->in[0];
+    image = image->op == &mgx_op_pad ? image->in[0] : image;
+    return param && param != conv->in[1] &&
+           (param == image || mgx_shape_same_lens(&user->shape, &user->in[slot]->shape));
+}
+
+// Does somebody read several channels of it at once?
+static bool is_multiplied(const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (mgx_ins_int(find_one(use->user, &mgx_op_quant_convolution), "group") <
+            ins->shape.lens[1])
+            return true;
+    return false;
+}
+
+static void set_whole_lines(const struct mgx_plan *plan, const struct mgx_ins *ins,
+                            struct mgx_shape *s)
+{
+    enum { FEW = 8 }; // channels that make no line, however they lie
+    const int64_t line = plan->machine->target->line_bytes;
+    if (!line || s->rank < 3 || !mgx_type_is_byte(s->type) || s->lens[1] % line == 0 ||
+        s->lens[1] < FEW || s->strides[1] != 1 || !mgx_shape_is_packed(s) ||
+        !find_one(ins, &mgx_op_quant_convolution) || !is_only(ins, is_byte_image) ||
+        !is_multiplied(ins))
+        return;
+    const int64_t row = s->lens[1], apart = (row + line - 1) / line * line;
+    for (int i = 0; i < s->rank; i++)
+        if (i != 1 && s->lens[i] > 1)
+            s->strides[i] = s->strides[i] / row * apart;
+}
+
 // --- heads ---
 
 // A product of bytes of several heads, on a target that leaves such in any order?
@@ -370,6 +416,7 @@ static struct mgx_shape choose(struct mgx_plan *plan, const struct mgx_ins *ins)
         return shape;
     shape = follow_values(plan, ins);
     set_rows_apart(ins, &shape);
+    set_whole_lines(plan, ins, &shape);
     return shape;
 }
 

@@ -35,6 +35,8 @@ struct mgx_plan_target {
     const struct mgx_plan_kernel *copy;
     // Do products of bytes leave their results in any order of axes at no cost?
     bool any_order;
+    // Pixels of images of bytes had better begin at multiples of so many bytes (0: anywhere).
+    int line_bytes;
     // Operators that size their result themselves, at run time, before late_kernels are asked.
     enum mgx_status (*late)(const struct mgx_plan_machine *machine, struct mgx_plan_blocks *blocks,
                             struct mgx_compute_call *c, bool *done);

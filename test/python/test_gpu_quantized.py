@@ -319,3 +319,30 @@ def test_ranges(elements, first):
         got = np.array(b.program.run(b.feeds)[0])
         assert got[0] == pytest.approx(scale, rel=1e-6) and got[1] == np.clip(np.rint(-low / got[0]), 0, 255), (got, low, high)
         assert got[2] == pytest.approx(1 / (255 * scale), rel=1e-6) and got[3] == pytest.approx(got[1] / 255, rel=1e-6)
+
+
+@pytest.mark.parametrize("channels", [24, 40, 44])
+def test_lines(channels):
+    """Images whose channels are no whole lines begin at such all the same, pixel by pixel, where convolutions alone read them."""
+    b = Builder([SEED, 10, channels])
+    image = b.rng.integers(-3, 4, [2, 16, 9, 7]).astype(np.int8)
+
+    def convolve(x, of, out, k):
+        w = b.rng.integers(-1, 2, [out, of.shape[1], k, k]).astype(np.int8)
+        y = b.op("quant_convolution", [x, b.literal(w)], padding=[k // 2] * 2, stride=[1, 1], dilation=[1, 1], group=1)
+        return y, convolution(of.astype(np.int64), w.astype(np.int64), [1, 1], [k // 2] * 2, [1, 1], 1)
+
+    def real(y, shape):
+        return b.op("dequantizelinear", [y, b.over(np.float32(1), shape)])
+
+    def narrow(y, want):
+        y = b.op("quantizelinear", [y, b.over(np.float32(1), want.shape), b.over(np.array(0, np.int8), want.shape)])
+        return y, np.clip(want, -128, 127)
+
+    y, want = convolve(b.param(image), image, channels, 1)
+    first, seen = narrow(real(y, want.shape), want)
+    y, want = convolve(first, seen, channels, 3)
+    second, sums = narrow(b.op("add", [real(y, want.shape), real(first, want.shape)]), want + seen)
+    y, want = convolve(second, sums, 16, 1)
+    b.check(y, want, None)
+    assert f", {(channels + 15) // 16 * 16}}}" in b.program.explain()

@@ -82,6 +82,7 @@ static const struct mgx_plan_target gpu_plan_target = {
     .gather = gather,
     .finish = finish,
     .any_order = true,
+    .line_bytes = 16,
     .release = release,
     .print = print,
     .explain = explain,
