@@ -40,6 +40,15 @@ def test_emulated_card(arch, cases):
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout[-3000:] + done.stderr[-1000:]
 
 
+@on_card
+@pytest.mark.parametrize("cases", ["lines and 24", "ranges and 0-1000", "ranges and 1-16387", "test_convolutions and 0"])
+def test_bytes(cases):
+    """Products of four bytes, ranges that the run finds, and images whose pixels lie apart, as the other cards have them."""
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", cases, "test_gpu_quantized.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=os.path.dirname(os.path.abspath(__file__)))
+    assert done.returncode == 0 and "passed" in done.stdout, done.stdout[-3000:] + done.stderr[-1000:]
+
+
 def check(b, y, want, what):
     got = b.run(y)
     error = np.sqrt(np.mean((got - want) ** 2) / max(np.mean(want**2), 1e-30))

@@ -89,6 +89,24 @@ template <class T> static inline T __shfl_xor(T x, int mask)
     return out;
 }
 
+// Four products of bytes and a sum: the byte of a word with a sign or without, c with nothing cut off.
+static inline int emulated_byte(bool has_sign, unsigned word, int i)
+{
+    const unsigned byte = word >> (8 * i) & 0xff;
+    return has_sign && byte > 127 ? (int)byte - 256 : (int)byte;
+}
+static inline int emulated_dot4(bool a_signed, unsigned a, bool b_signed, unsigned b, int c)
+{
+    long long sum = c;
+    for (int i = 0; i < 4; i++)
+        sum += emulated_byte(a_signed, a, i) * emulated_byte(b_signed, b, i);
+    return (int)(unsigned)sum;
+}
+#define __builtin_amdgcn_sdot4(a, b, c, clamp) emulated_dot4(true, a, true, b, c)
+#define __builtin_amdgcn_udot4(a, b, c, clamp) (unsigned)emulated_dot4(false, a, false, b, (int)(c))
+#define __builtin_amdgcn_sudot4(a_signed, a, b_signed, b, c, clamp)                                \
+    emulated_dot4(a_signed, a, b_signed, b, c)
+
 // Matrix instructions: a and b as the compiler packs them, then the sums.
 template <class A, class S> struct emulated_operands {
     A a, b;
