@@ -10,7 +10,8 @@ Both run from their files, inputs and results in the card's memory, in turns in 
 row as fill --seconds, its time the host's clock around them and one wait at the end, divided by their number; the
 figure is the median of --groups groups. Results are compared first, with target("cpu"), which is within one step of
 the reference's integers, on inputs drawn by a seed: the difference is in steps of the result, its root mean square and the largest.
-Without --models and --kinds all files of DIR are taken. --json FILE keeps the rows. --steps N prints the first N characters of what each step is.
+Without --models and --kinds all files of DIR are taken. --json FILE keeps the rows. --steps N prints the first N
+characters of what each step is.
 """
 import argparse
 import glob

@@ -10,8 +10,8 @@
 
 `make` writes NAME_qdq.onnx (static, per channel), NAME_tensor.onnx (static, per tensor), NAME_qop.onnx (QLinear operators) and
 NAME_dyn.onnx (dynamic), calibrated on one random input. `draw` takes architectures of timm, torchvision and transformers by a seed
-(bench/drawing.py) and gives each the next of DRAWN, the kinds of file that the quantizer makes, in an order of the seed: NAME_float.onnx
-and NAME_KIND.onnx, with the batch left free. `time` and `first` run every engine in a process of its own. For `time`
+(bench/drawing.py) and gives each the next of DRAWN, the kinds of file that the quantizer makes, in an order of the seed:
+NAME_float.onnx and NAME_KIND.onnx, with the batch left free. `time` and `first` run every engine in a process of its own. For `time`
 these wait for their turns and take them in another order every round: three runs, of which the fastest counts, in CPU time with
 one thread and wall time with more. Printed are minimum, median, and the median over rounds of the first engine's ratio to each:
 above 1 the first build is faster. `first` prints CPU time, the least of several processes.
