@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite hosts serving quantized tf-suite hostile random soak misuse long-text reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite hosts hosts-asan serving quantized tf-suite hostile random soak misuse long-text reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -37,6 +37,7 @@ help:
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
 	@echo "make serving     Ray Data and Ray Serve with this engine, in an environment that it makes (Ray, 750 MB)"
 	@echo "make hosts       ONNX Runtime 1.24, 1.28, 1.31 and the newest with this engine as their provider: the backend suite, the tests, the zoo"
+	@echo "make hosts-asan  the provider's tests in ONNX Runtime and GenAI, the engine under the address sanitizer"
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make random      random programs on cpu and on the test target far against the reference (COUNT=10000)"
@@ -142,6 +143,13 @@ host-%: venv
 	@for how in "" --optimise; do PYTHONPATH=$(BUILD)/hosts/$* $(PYTHON) test/host/ort/suite.py --build $(BUILD) $$how || exit 1; done
 	@PYTHONPATH=$(BUILD)/hosts/$* MGX_ORT_LIBRARY=$(abspath $(BUILD))/lib/libmigraphx_ort.so \
 		$(PYTHON) -B -m pytest -q -p no:cacheprovider test/host/ort
+
+# The engine instrumented, its kernels not: what reads and writes where hosts say so.
+hosts-asan: venv
+	@echo "== building into build-hosts-asan/ (address sanitizer)"
+	@$(call CONFIGURE,build-hosts-asan,-DCMAKE_BUILD_TYPE=RelWithDebInfo -DMGX_SANITIZE=address -DMGX_SANITIZE_KERNELS=OFF -DMGX_PYTHON=$(abspath $(PYTHON)))
+	@cmake --build build-hosts-asan -j$(JOBS) --target migraphx_ort > build-hosts-asan/hosts.log || { tail -20 build-hosts-asan/hosts.log; exit 1; }
+	@tool/hosts_asan.sh build-hosts-asan $(PYTHON)
 
 # Ray in an environment of its own, which is too large for every merge; what its workers do is tested without it (python/serving).
 RAY_VENV := $(BUILD)/venv-ray
