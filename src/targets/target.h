@@ -32,6 +32,7 @@ struct mgx_compile_options {
     bool fast_math;
     bool exhaustive_tune;
     int threads; // 0: as many as the process may use
+    int team;    // of workers, where several may be at work at a time: a card's programs have one
     struct mgx_tuning_options tune;
     // What one target alone reads: its target.c (or ref.c) says which and what they mean. Others
     // are not read.

@@ -108,7 +108,8 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
     machine->fast_math = options->fast_math;
     // Of several plans the one for any size grows the pages of the weights that all of them read.
     atomic_init(&machine->growth.begun, options->shared && !options->simplified);
-    const enum mgx_status status = mgx_pool_acquire(options->threads, &machine->pool, diag);
+    const enum mgx_status status =
+        mgx_pool_acquire_team(options->team, options->threads, &machine->pool, diag);
     machine->base.target = &cpu_plan_target;
     machine->base.threads = mgx_pool_threads(machine->pool);
     if (status == MGX_OK)

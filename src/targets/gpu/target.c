@@ -132,8 +132,11 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
     if (status == MGX_OK && !(m->memory = gpu_memory_of(m->device)))
         status = mgx_fail_memory(diag);
     const struct mgx_target *cpu = mgx_target_find("cpu");
+    struct mgx_compile_options lent = *options; // ... which copies for this card while others' copy
+    if (status == MGX_OK)
+        lent.team = m->device->index;
     if (status == MGX_OK && cpu && cpu->lend)
-        status = cpu->lend(options, &m->base.host, diag);
+        status = cpu->lend(&lent, &m->base.host, diag);
     if (status != MGX_OK) {
         release(&m->base);
         return status;

@@ -103,16 +103,18 @@ struct core {
 
 struct mgx_pool {
     struct core *core; // NULL with one thread
-    int threads;
+    int threads, team;
 };
 
-// The process's pool. Guards creation and counting only; runs do not touch it.
+// The process's teams. Guards creation and counting only; runs do not touch it.
 static struct {
     pthread_mutex_t lock;
     pthread_once_t once;
-    struct core *core;
-    int users;
-} shared = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_ONCE_INIT, NULL, 0};
+    struct team {
+        struct core *core;
+        int users;
+    } teams[MGX_POOL_TEAMS];
+} shared = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 // --- the job word ---
 
@@ -341,18 +343,22 @@ static void core_destroy(struct core *core)
 }
 
 // In a forked child only the forking thread lives: handles stay valid and run inline.
-static void forget_workers(void)
+static void forget_team(struct core *core)
 {
-    pthread_mutex_init(&shared.lock, NULL);
-    struct core *core = shared.core;
-    if (!core)
-        return;
     pthread_mutex_init(&core->lock, NULL);
     pthread_cond_init(&core->done, NULL);
     atomic_store(&core->worker_count, 0);
     atomic_store(&core->held, 0);
     atomic_store(&core->job, (uint64_t)job_epoch(atomic_load(&core->job)) << 32);
     atomic_flag_clear(&core->busy);
+}
+
+static void forget_workers(void)
+{
+    pthread_mutex_init(&shared.lock, NULL);
+    for (int i = 0; i < MGX_POOL_TEAMS; i++)
+        if (shared.teams[i].core)
+            forget_team(shared.teams[i].core);
 }
 
 static void watch_forks(void)
@@ -363,21 +369,24 @@ static void watch_forks(void)
 static enum mgx_status pool_attach(struct mgx_pool *pool, struct mgx_diag *diag)
 {
     pthread_once(&shared.once, watch_forks);
+    struct team *team = &shared.teams[pool->team];
     pthread_mutex_lock(&shared.lock);
-    if (!shared.core)
-        shared.core = core_create();
-    pool->core = shared.core;
+    if (!team->core)
+        team->core = core_create();
+    pool->core = team->core;
     if (pool->core) {
-        shared.users++;
+        team->users++;
         core_grow(pool->core, pool->threads);
     }
     pthread_mutex_unlock(&shared.lock);
     return pool->core ? MGX_OK : mgx_fail_memory(diag);
 }
 
-enum mgx_status mgx_pool_acquire(int threads, struct mgx_pool **out, struct mgx_diag *diag)
+enum mgx_status mgx_pool_acquire_team(int team, int threads, struct mgx_pool **out,
+                                      struct mgx_diag *diag)
 {
     *out = NULL;
+    assert(team >= 0);
     if (threads < 0 || threads > MGX_POOL_MAX_THREADS)
         return mgx_fail(diag, MGX_INVALID, "%d threads asked for, at most %d are possible", threads,
                         MGX_POOL_MAX_THREADS);
@@ -387,6 +396,7 @@ enum mgx_status mgx_pool_acquire(int threads, struct mgx_pool **out, struct mgx_
     if (!pool)
         return mgx_fail_memory(diag);
     pool->threads = threads < MGX_POOL_MAX_THREADS ? threads : MGX_POOL_MAX_THREADS;
+    pool->team = team % MGX_POOL_TEAMS;
     if (pool->threads > 1) {
         const enum mgx_status status = pool_attach(pool, diag);
         if (status != MGX_OK) {
@@ -398,15 +408,21 @@ enum mgx_status mgx_pool_acquire(int threads, struct mgx_pool **out, struct mgx_
     return MGX_OK;
 }
 
+enum mgx_status mgx_pool_acquire(int threads, struct mgx_pool **out, struct mgx_diag *diag)
+{
+    return mgx_pool_acquire_team(0, threads, out, diag);
+}
+
 void mgx_pool_release(struct mgx_pool *pool)
 {
     if (!pool)
         return;
     if (pool->core) {
+        struct team *team = &shared.teams[pool->team];
         pthread_mutex_lock(&shared.lock);
-        if (--shared.users == 0) {
-            core_destroy(shared.core);
-            shared.core = NULL;
+        if (--team->users == 0) {
+            core_destroy(team->core);
+            team->core = NULL;
         }
         pthread_mutex_unlock(&shared.lock);
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The thread pool: one set of workers for the whole process, shared through counted handles.
+// The thread pool: one team of workers for the whole process, shared through counted handles. What
+// serves a card beside others has a team of its own: it copies while the card computes, and would
+// have to do so alone whenever another card's copies have the workers.
 //
 //     mgx_pool_acquire(0, &pool, diag);
 //     mgx_pool_run(pool, tiles, multiply_tile, &job);      fork, work along, join
@@ -38,6 +40,10 @@ typedef void (*mgx_pool_fn)(void *user, int task, int thread);
 // (see cpus.h). Workers are started when missing; when the system refuses, the pool has fewer.
 enum mgx_status mgx_pool_acquire(int threads, struct mgx_pool **out,
                                  struct mgx_diag *diag) MGX_NODISCARD;
+// The same of another team than 0; numbers beyond the last team's begin at 0 again.
+enum { MGX_POOL_TEAMS = 8 };
+enum mgx_status mgx_pool_acquire_team(int team, int threads, struct mgx_pool **out,
+                                      struct mgx_diag *diag) MGX_NODISCARD;
 // The last release ends the workers. NULL is allowed. Not from inside a task.
 void mgx_pool_release(struct mgx_pool *pool);
 
