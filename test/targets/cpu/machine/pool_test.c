@@ -281,6 +281,45 @@ CASE(workers_leave_the_callers_cpu)
     mgx_pool_release(pool);
 }
 
+// Two tasks of one run that wait for each other for some seconds: two threads must be there.
+struct both {
+    struct mgx_pool *other;
+    _Atomic int there;
+    _Atomic bool met;
+};
+
+static void wait_for_both(void *user, int task, int thread)
+{
+    struct both *b = user;
+    (void)task, (void)thread;
+    if (atomic_fetch_add(&b->there, 1) == 1)
+        atomic_store(&b->met, true);
+    for (int i = 0; i < 20000 && !atomic_load(&b->met); i++)
+        usleep(100);
+    atomic_fetch_sub(&b->there, 1);
+}
+
+static void run_the_other(void *user, int task, int thread)
+{
+    struct both *b = user;
+    (void)thread;
+    if (task == 0)
+        mgx_pool_run(b->other, 2, wait_for_both, b);
+}
+
+// What one team is at does not leave another's runs to one thread.
+CASE(teams_work_beside_each_other)
+{
+    struct mgx_pool *pool = NULL;
+    struct both b = {0};
+    CHECK_INT(mgx_pool_acquire(2, &pool, NULL), MGX_OK);
+    CHECK_INT(mgx_pool_acquire_team(MGX_POOL_TEAMS + 1, 2, &b.other, NULL), MGX_OK);
+    mgx_pool_run(pool, 2, run_the_other, &b);
+    CHECK(atomic_load(&b.met));
+    mgx_pool_release(pool);
+    mgx_pool_release(b.other);
+}
+
 static int bench(void)
 {
     struct mgx_pool *pool = NULL;
@@ -298,6 +337,7 @@ int main(int argc, char **argv)
         ROW(runs_every_task_once) ROW(refuses_absurd_sizes) ROW(nested_runs_are_inline)
             ROW(serves_several_threads_at_once) ROW(waits_for_sleepers_and_slow_tasks)
                 ROW(forked_child_runs_inline) ROW(reads_cgroup_quotas)
-                    ROW(workers_leave_the_callers_cpu){NULL, NULL}};
+                    ROW(workers_leave_the_callers_cpu)
+                        ROW(teams_work_beside_each_other){NULL, NULL}};
     return bench_asked(argc, argv) ? bench() : check_run(cases, argc, argv);
 }
