@@ -19,7 +19,8 @@ import migraphx
 import numpy as np
 
 __all__ = ["ExecutionMode", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg", "OrtValue", "RunOptions",
-           "SessionOptions", "get_all_providers", "get_available_providers", "get_device"]
+           "SessionOptions", "get_all_providers", "get_available_providers", "get_device", "preload_dlls", "set_default_logger_severity",
+           "set_default_logger_verbosity"]
 
 __version__ = migraphx.__version__
 
@@ -163,6 +164,18 @@ def get_available_providers():
 
 def get_all_providers():
     return [CARD, CPU]
+
+
+def set_default_logger_severity(severity):
+    """Without use: nothing is logged, errors are raised."""
+
+
+def set_default_logger_verbosity(verbosity):
+    """Without use, as the severity."""
+
+
+def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):
+    """Without use: what a card needs is found when it is used."""
 
 
 class OrtValue:
@@ -349,10 +362,10 @@ class InferenceSession:
         if set(ignored) - known:
             raise TypeError(f"InferenceSession has no argument {sorted(set(ignored) - known)[0]} in migraphx.session")
         self._options = sess_options or SessionOptions()
-        self._provider, settings = _choose(providers, provider_options)
+        self._provider, self._settings = _choose(providers, provider_options)
         self._program = _parse(path_or_bytes, self._options)
         self._metadata = ModelMetadata(path_or_bytes)
-        _compile(self._program, _TARGETS[self._provider], self._options, settings)
+        _compile(self._program, _TARGETS[self._provider], self._options, self._settings)
         shapes = self._program.get_parameter_shapes()
         self._inputs = [NodeArg(n, shapes[n]) for n in self._program.get_parameter_names()]
         self._outputs = [NodeArg(n, s) for n, s in zip(self._program.get_output_names(), self._program.get_output_shapes())]
@@ -365,6 +378,22 @@ class InferenceSession:
 
     def get_providers(self):
         return [self._provider] + ([CPU] if self._provider != CPU else [])
+
+    def get_provider_options(self):
+        """Of each provider, as texts, those that were given."""
+        return {name: {k: str(v) for k, v in self._settings.items()} if name == self._provider else {} for name in self.get_providers()}
+
+    def set_providers(self, providers=None, provider_options=None):
+        """The model is compiled: what it runs on may be named again, and nothing else."""
+        chosen, _ = _choose(providers, provider_options)
+        if chosen != self._provider:
+            raise Fail(f"the session runs on {self._provider}; one on {chosen} is made anew")
+
+    def disable_fallback(self):
+        """Without use: nothing falls back."""
+
+    def enable_fallback(self):
+        """Without use: nothing falls back."""
 
     def get_modelmeta(self):
         return self._metadata

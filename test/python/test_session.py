@@ -120,6 +120,20 @@ def test_options_of_onnx_runtimes_own_provider_are_taken():
     assert ours.InferenceSession(model(), providers=options).run(None, {"x": X})[0].shape == (5, 4)
 
 
+def test_calls_that_programs_begin_with():
+    ours.preload_dlls()
+    ours.set_default_logger_severity(3)
+    ours.set_default_logger_verbosity(0)
+    session = ours.InferenceSession(model(), providers=[("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})])
+    session.disable_fallback()
+    session.enable_fallback()
+    session.set_providers(["CPUExecutionProvider"])
+    assert session.get_provider_options() == {"CPUExecutionProvider": {"arena_extend_strategy": "kSameAsRequested"}}
+    if ours.get_device() == "GPU":
+        with pytest.raises(ours.Fail, match="is made anew"):
+            session.set_providers(["CUDAExecutionProvider"])
+
+
 def test_values_of_unknown_rank_have_no_lengths():
     m = onnx.ModelProto.FromString(model())
     m.graph.input[0].type.tensor_type.ClearField("shape")
