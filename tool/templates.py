@@ -8,7 +8,7 @@ The head of a template says in words what the text before it defines, and lists 
 
     // After: lines tiles        templates that stand before it, whose names it uses
     // Wants: M N K LOAD_A       names that it uses and somebody has to define
-    // Takes: DIRECT             names that it asks for with #if defined or #ifdef, or uses behind an #if alone
+    // Takes: DIRECT             names that it uses inside of an #if or a macro alone
 
 The lists are checked: a name of capitals, or a function, that neither the template, the prelude, those of After nor C
 have, is wanted, and what is wanted is used. In a build with assertions whoever writes a template has to have
@@ -22,6 +22,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "src" / "targets" / "g
 WIDTH = 100
 KNOWN = set("""if elif for while switch return sizeof defined do else asm volatile float aligned ext_vector_type run run0 run1 u32
     min max abs fabs fmin fmax fminf fmaxf ceil floor fma fmaf exp exp2f log sqrt rsqrtf pow tanh tanhf rint ldexp""".split())
+PASTED = {"a_load", "a_store", "b_load", "b_store"}  # gemm_operand.gpu's, by its prefix
 MAKERS = re.compile(r"__|make_|_Pragma|dot_4x8packed")  # what compilers of device code bring
 
 
@@ -55,19 +56,31 @@ def used(code):
     return {name for name in names - KNOWN if not MAKERS.match(name)}
 
 
-def optional(code):
-    return set(re.findall(r"#\s*ifn?def\s+(\w+)", code)) | set(re.findall(r"defined[ (]+(\w+)", code))
+def certain(code):
+    """What is compiled whatever is defined: no directives, nothing between #if and #endif."""
+    depth, kept, continued = 0, [], False
+    for line in code.splitlines():
+        directive = re.match(r"\s*#\s*(\w+)", line)
+        if directive and directive.group(1).startswith("if"):
+            depth += 1
+        elif directive and directive.group(1) == "endif":
+            depth -= 1
+        elif not depth and not directive and not continued:
+            kept.append(line)
+        continued = (continued or bool(directive)) and line.endswith("\\")
+    return "\n".join(kept)
 
 
 def wanted(texts, name):
-    """What a template wants, and what it takes where it is there."""
+    """What a template wants, and what it may want."""
     code = code_of(texts[name])
     before = ["prelude"] + head_list(texts[name], "After")
     known = defined(code)
     for other in before:
-        known |= defined(code_of(texts[other])) | optional(code_of(texts["prelude"]))
-    open_names = used(code) - known
-    takes = open_names & (optional(code) | set(head_list(texts[name], "Takes")))
+        known |= defined(code_of(texts[other]))
+    asked = set(re.findall(r"#\s*ifn?def\s+(\w+)", code_of(texts["prelude"]))) | set(re.findall(r"defined[ (]+(\w+)", code_of(texts["prelude"])))
+    open_names = used(code) - known - asked
+    takes = open_names - (used(certain(code)) - PASTED)
     return open_names - takes, takes
 
 

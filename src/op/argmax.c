@@ -52,12 +52,12 @@ static int64_t find_real(const double *v, int64_t n, double sign, bool last)
     return at;
 }
 
-static int64_t find_int(const int64_t *v, int64_t n, bool largest, bool last, enum mgx_type type)
+static int64_t find_int(const int64_t *v, int64_t n, double sign, bool last, enum mgx_type type)
 {
     int64_t at = 0;
     for (int64_t i = 1; i < n; i++) {
         const int64_t x = mgx_int_order(type, v[i]), best = mgx_int_order(type, v[at]);
-        if ((largest ? x > best : x < best) || (last && x == best))
+        if ((sign > 0 ? x > best : x < best) || (last && x == best))
             at = i;
     }
     return at;
@@ -72,7 +72,7 @@ static enum mgx_type unranked_type(const struct mgx_shape_call *c)
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct arg *a = c->attr;
-    const bool largest = c->op->user != NULL;
+    const double sign = c->op->user ? 1 : -1; // the largest, or the smallest
     const struct mgx_shape *x = &c->in[0]->shape;
     if (mgx_shape_elements(x) == 0)
         return MGX_OK; // the shape rule has seen to it that the result is empty too
@@ -86,10 +86,10 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     if (!found || (!ints && !reals))
         return mgx_fail_memory(c->diag);
     for (int64_t i = 0; i < lanes.count; i++)
-        found[i] = as_int ? find_int(ints + i * lanes.length, lanes.length, largest,
-                                     a->select_last_index, x->type)
-                          : find_real(reals + i * lanes.length, lanes.length, largest ? 1 : -1,
-                                      a->select_last_index);
+        found[i] =
+            as_int ? find_int(ints + i * lanes.length, lanes.length, sign, a->select_last_index,
+                              x->type)
+                   : find_real(reals + i * lanes.length, lanes.length, sign, a->select_last_index);
     mgx_write_ints(c->out, found);
     return MGX_OK;
 }

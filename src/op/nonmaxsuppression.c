@@ -125,9 +125,11 @@ static double rounded(bool single, double x)
 }
 
 // Two corners in any order, or centre and size, to low and high.
-static void normalize_box(const double *b, bool centered, bool single, double *out)
+enum box_form { CORNERS, CENTERED };
+
+static void normalize_box(const double *b, enum box_form form, bool single, double *out)
 {
-    if (centered) {
+    if (form == CENTERED) {
         for (int i = 0; i < 2; i++) {
             out[i] = rounded(single, b[i] - b[i + 2] / 2);
             out[i + 2] = rounded(single, b[i] + b[i + 2] / 2);
@@ -248,8 +250,9 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     r.candidates = MGX_NEW_ARRAY(c->scratch, struct candidate, r.boxes);
     if (!boxes || !r.scores || !r.corners || !r.candidates)
         return mgx_fail_memory(c->diag);
+    const enum box_form form = a->center_point_box ? CENTERED : CORNERS;
     for (int64_t i = 0; i < r.images * r.boxes; i++)
-        normalize_box(boxes + 4 * i, a->center_point_box, r.single, r.corners + 4 * i);
+        normalize_box(boxes + 4 * i, form, r.single, r.corners + 4 * i);
     for (int64_t n = 0; n < r.images && r.boxes > 0; n++)
         for (int64_t k = 0; k < r.classes; k++)
             TRY(select_class(&r, n, k));

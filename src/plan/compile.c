@@ -113,10 +113,11 @@ static bool is_worn(const struct mgx_program *p)
     return p->handed_out || p->by_hand || p->arena.bytes > 2 * (size_t)count * EACH + LITTLE;
 }
 
-static enum mgx_status settle(struct mgx_program *p, bool outputs, bool late, struct mgx_diag *diag)
+static enum mgx_status settle(struct mgx_program *p, const struct mgx_plan_settings *settings,
+                              bool late, struct mgx_diag *diag)
 {
     TRY(mgx_program_pack_results(p, diag));
-    if (outputs)
+    if (settings->output_params)
         TRY(add_outputs(p, diag));
     TRY(mgx_plan_settle_joins(p, late, diag));
     if (!is_settled(p) && is_worn(p))
@@ -353,7 +354,7 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
     mgx_tuning_init(&b.tuner.used);
     // Only such a machine's late kernels read constants of the plan's own store.
     const bool late = plan->late.store == &plan->store && plan->machine->target->late_kernels;
-    enum mgx_status status = settle(p, settings->output_params, late, diag);
+    enum mgx_status status = settle(p, settings, late, diag);
     if (status == MGX_OK)
         status = build_tuned(&b, settings->tune.cache, diag);
     if (status == MGX_OK)

@@ -254,13 +254,12 @@ struct mgx_ins *mgx_ml_best(struct mgx_node *n, struct mgx_ins *scores)
     return mgx_build_squeeze(n, best, (const int64_t[]){1}, 1);
 }
 
-struct mgx_ins *mgx_ml_both_scores(struct mgx_node *n, struct mgx_ins *s, bool probability,
-                                   bool logistic)
+struct mgx_ins *mgx_ml_both_scores(struct mgx_node *n, struct mgx_ins *s, enum mgx_ml_score is)
 {
-    struct mgx_ins *other = probability && !logistic ? mgx_build_sub(n, mgx_build_like(n, s, 1), s)
+    struct mgx_ins *other = is == MGX_ML_PROBABILITY ? mgx_build_sub(n, mgx_build_like(n, s, 1), s)
                                                      : mgx_build_neg(n, s);
     struct mgx_ins *both = mgx_build_concat(n, 1, (struct mgx_ins *const[]){other, s}, 2);
-    return logistic ? mgx_build_sigmoid(n, both) : both;
+    return is == MGX_ML_LOGIT ? mgx_build_sigmoid(n, both) : both;
 }
 
 static enum mgx_status linear_classifier(struct mgx_node *n)
@@ -278,7 +277,8 @@ static enum mgx_status linear_classifier(struct mgx_node *n)
         index = mgx_build_convert(n, index, MGX_INT64);
         n->out[0] = mgx_ml_labels(n, mgx_build_squeeze(n, index, (const int64_t[]){1}, 1));
         if (n->out_count > 1)
-            n->out[1] = mgx_ml_both_scores(n, y, true, strcmp(how, "LOGISTIC") == 0);
+            n->out[1] = mgx_ml_both_scores(
+                n, y, strcmp(how, "LOGISTIC") == 0 ? MGX_ML_LOGIT : MGX_ML_PROBABILITY);
         return n->diag->status;
     }
     if (intercepts && labels != intercepts)

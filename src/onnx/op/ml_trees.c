@@ -516,10 +516,12 @@ static enum mgx_status emit_lone_class(struct mgx_node *n, const struct forest *
     struct mgx_ins *s = mgx_build_slice(n, all, 1, lone->class, lone->class + 1);
     struct mgx_ins *over = mgx_build_greater(n, s, mgx_build_like(n, s, lone->positive ? 0.5 : 0));
     struct mgx_ins *index = mgx_build_convert(n, over, MGX_INT64);
+    const enum mgx_ml_score is = strcmp(post, "logistic") == 0 ? MGX_ML_LOGIT
+                                 : lone->positive              ? MGX_ML_PROBABILITY
+                                                               : MGX_ML_MARGIN;
     n->out[0] = mgx_ml_labels(n, mgx_build_squeeze(n, index, (const int64_t[]){1}, 1));
     if (n->out_count > 1 && lone->class == 0 && (base.count == 0 || one_base))
-        n->out[1] = mgx_build_convert(
-            n, mgx_ml_both_scores(n, s, lone->positive, strcmp(post, "logistic") == 0), MGX_FLOAT);
+        n->out[1] = mgx_build_convert(n, mgx_ml_both_scores(n, s, is), MGX_FLOAT);
     else if (n->out_count > 1)
         n->out[1] = mgx_build_convert(n, emit(n, f, 2, "sum", base, post), MGX_FLOAT);
     return MGX_OK;

@@ -38,8 +38,11 @@ static enum mgx_status activate(struct mgx_node *n, const char *name, double alp
 // --- FusedMatMul, TransposeMatMul, FusedMatMulActivation ---
 
 // The first axis of x moved before the last one, then the last two exchanged, as asked.
-static struct mgx_ins *turn(struct mgx_node *n, struct mgx_ins *x, bool batch, bool matrix)
+static struct mgx_ins *turn(struct mgx_node *n, struct mgx_ins *x, const char *batch_name,
+                            const char *matrix_name)
 {
+    const bool batch = mgx_onnx_int(n, batch_name, 0) != 0;
+    const bool matrix = mgx_onnx_int(n, matrix_name, 0) != 0;
     const int rank = mgx_build_rank(x);
     int64_t perm[MGX_MAX_RANK];
     if (rank < 2 || (!batch && !matrix))
@@ -64,10 +67,8 @@ static enum mgx_status fused_matmul(struct mgx_node *n)
     for (int i = 0; i < 2; i++)
         if (mgx_build_rank(n->in[i]) == 0)
             return mgx_node_invalid(n, "operand %d is a scalar", i);
-    struct mgx_ins *a = turn(n, n->in[0], mgx_onnx_int(n, "transBatchA", 0) != 0,
-                             mgx_onnx_int(n, "transA", 0) != 0);
-    struct mgx_ins *b = turn(n, n->in[1], mgx_onnx_int(n, "transBatchB", 0) != 0,
-                             mgx_onnx_int(n, "transB", 0) != 0);
+    struct mgx_ins *a = turn(n, n->in[0], "transBatchA", "transA");
+    struct mgx_ins *b = turn(n, n->in[1], "transBatchB", "transB");
     struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, a, b);
     const double alpha = mgx_onnx_real(n, "alpha", 1);
     if (alpha != 1)

@@ -8,12 +8,16 @@
 
 // --- DFT ---
 
+enum direction { FORWARD, INVERSE };
+
+// As the node says, which half of the result is wanted (`onesided` where it does not).
 static struct mgx_ins *transform(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *length,
-                                 int64_t axis, bool inverse, bool onesided)
+                                 int64_t axis, enum direction way, int64_t onesided)
 {
     struct mgx_ins *in[2] = {x, length};
+    onesided = mgx_onnx_int(n, "onesided", onesided) != 0;
     return mgx_build_emit_n(n, &mgx_op_dft,
-                            MGX_ATTRS(mgx_int("axis", axis), mgx_int("inverse", inverse),
+                            MGX_ATTRS(mgx_int("axis", axis), mgx_int("inverse", way == INVERSE),
                                       mgx_int("onesided", onesided)),
                             in, length ? 2 : 1);
 }
@@ -28,8 +32,8 @@ static enum mgx_status dft(struct mgx_node *n)
         return mgx_onnx_defer(n);
     int axis = 0;
     TRY(mgx_build_axis(n, given, rank, &axis));
-    n->out[0] = transform(n, n->in[0], mgx_node_in(n, 1), axis, mgx_onnx_int(n, "inverse", 0) != 0,
-                          mgx_onnx_int(n, "onesided", 0) != 0);
+    const enum direction way = mgx_onnx_int(n, "inverse", 0) ? INVERSE : FORWARD;
+    n->out[0] = transform(n, n->in[0], mgx_node_in(n, 1), axis, way, 0);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_dft = {.name = "DFT", .import = dft};
@@ -88,8 +92,7 @@ static enum mgx_status stft(struct mgx_node *n)
     if (later)
         return mgx_onnx_defer(n);
     struct mgx_ins *length = mgx_build_literal_ints(n, &f.length, 1);
-    n->out[0] =
-        transform(n, cut_frames(n, &f), length, 2, false, mgx_onnx_int(n, "onesided", 1) != 0);
+    n->out[0] = transform(n, cut_frames(n, &f), length, 2, FORWARD, 1);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_stft = {.name = "STFT", .import = stft};

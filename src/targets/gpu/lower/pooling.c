@@ -55,9 +55,13 @@ static bool is_short(const struct mgx_pool_walk *w, int rank)
     return taps <= 25;
 }
 
+// What is taken of places beside the image.
+enum beside { NOTHING, ZEROS, REPEATED };
+
 static void emit_taps(struct mgx_str *out, const struct mgx_shape *in,
-                      const struct mgx_pool_walk *w, bool padded, bool repeat)
+                      const struct mgx_pool_walk *w, enum beside beside)
 {
+    const bool padded = beside == ZEROS;
     mgx_str_printf(out, "    const i64 base = (i64)o0 * %" PRId64 " + (i64)o1 * %" PRId64 ";\n",
                    in->strides[0], in->strides[1]);
     for (int axis = 2; axis < in->rank; axis++) {
@@ -67,7 +71,7 @@ static void emit_taps(struct mgx_str *out, const struct mgx_shape *in,
                        x->kernel, axis);
         mgx_str_printf(out, "    int x%d = o%d * %" PRId64 " - %" PRId64 " + t%d * %" PRId64 ";\n",
                        axis, axis, x->stride, x->begin, axis, x->dilation);
-        if (repeat)
+        if (beside == REPEATED)
             mgx_str_printf(out, "    x%d = x%d < 0 ? 0 : x%d >= %" PRId64 " ? %" PRId64 " : x%d;\n",
                            axis, axis, axis, x->in, x->in - 1, axis);
         else if (padded)
@@ -191,7 +195,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     else
         emit_sums(out, in->type, mode, v);
     mgx_str_put(out, "    int count = 0;\n");
-    emit_taps(out, in, w, padded, may_repeat(w, in->rank, mode));
+    emit_taps(out, in, w, padded ? ZEROS : may_repeat(w, in->rank, mode) ? REPEATED : NOTHING);
     if (words)
         emit_words(out, c, v);
     else

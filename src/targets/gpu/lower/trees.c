@@ -24,10 +24,13 @@ static struct mgx_doubles reals(const struct mgx_plan_offer *c, const char *name
     return mgx_attr_reals(c->ins->op, c->ins->attr, name);
 }
 
-static bool all_plain(struct mgx_doubles v, bool wide, bool nan)
+enum plain { FINITE, OR_NAN };
+
+static bool all_plain(struct mgx_doubles v, bool wide, enum plain also)
 {
     for (int i = 0; i < v.count; i++)
-        if (!(isfinite(v.v[i]) || (nan && isnan(v.v[i]))) || (!wide && v.v[i] != (float)v.v[i]))
+        if (!(isfinite(v.v[i]) || (also == OR_NAN && isnan(v.v[i]))) ||
+            (!wide && v.v[i] != (float)v.v[i]))
             return false;
     return true;
 }
@@ -44,10 +47,10 @@ static const char *refuses(const struct mgx_plan_offer *c)
         return "an ensemble too large for a text";
     if (mgx_ins_int(c->ins, "post_transform") == PROBIT)
         return "a probit";
-    if (!all_plain(reals(c, "nodes_splits"), wide, false) ||
-        !all_plain(reals(c, "leaf_weights"), wide, false) ||
-        !all_plain(reals(c, "base_values"), wide, false) ||
-        !all_plain(reals(c, "members"), wide, true))
+    if (!all_plain(reals(c, "nodes_splits"), wide, FINITE) ||
+        !all_plain(reals(c, "leaf_weights"), wide, FINITE) ||
+        !all_plain(reals(c, "base_values"), wide, FINITE) ||
+        !all_plain(reals(c, "members"), wide, OR_NAN))
         return "numbers that a text does not hold";
     return NULL;
 }

@@ -74,8 +74,11 @@ static void merge(struct mgx_conv_walk *w, int i)
     w->size[0] = 1;
 }
 
-static void merge_dims(struct mgx_conv_walk *w, bool with_x, bool with_residual)
+static void merge_dims(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 {
+    struct mgx_conv_walk *w = &plan->walk;
+    const bool with_x = method != MGX_CONV_UNROLLED;
+    const bool with_residual = mgx_end_reader(&plan->d.end) != NULL;
     for (int i = MGX_CONV_DIMS - 1; i >= 0;) {
         const bool linear = (!with_x || is_linear(w->x, w->size, i)) &&
                             (!with_residual || is_linear(w->residual, w->size, i)) &&
@@ -142,7 +145,7 @@ static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
     if ((method == MGX_CONV_UNROLLED && !skips_rows(plan)) ||
         (method == MGX_CONV_DIRECT && is_pointwise(d)) ||
         (method == MGX_CONV_STRIP && is_widened_run(plan)))
-        merge_dims(w, method != MGX_CONV_UNROLLED, mgx_end_reader(&d->end) != NULL);
+        merge_dims(plan, method);
 }
 
 // Cycles of a tile of r rows per k: 2r vector products, and at least 7 cycles. On tile registers
