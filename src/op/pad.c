@@ -91,7 +91,7 @@ static enum mgx_status padding_value(struct mgx_compute_call *c, struct mgx_tens
         else if (mgx_shape_elements(&c->in[2]->shape) != 0)
             return mgx_fail(c->diag, MGX_INVALID, "pad: the value has %" PRId64 " elements",
                             mgx_shape_elements(&c->in[2]->shape));
-    } else if (mgx_type_is_number(type)) {
+    } else {
         mgx_pad_store(type, cell, a->value);
     }
     return MGX_OK;

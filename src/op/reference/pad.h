@@ -18,6 +18,8 @@ struct mgx_pad {
 // float, written for a maximum or a mask, must stay a number in half.
 static inline void mgx_pad_store(enum mgx_type type, void *cell, double value)
 {
+    if (!mgx_type_is_number(type)) // a pair of numbers, or none: zeros
+        return;
     if (mgx_type_is_float(type) && isfinite(value))
         value = fmin(fmax(value, mgx_type_lowest(type)), mgx_type_highest(type));
     mgx_store_double(type, cell, 0, value);

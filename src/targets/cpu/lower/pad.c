@@ -41,8 +41,7 @@ static bool read_value(struct mgx_plan_offer *c, const struct mgx_pad *a, struct
         memcpy(p->value, t->data, p->size);
         return true;
     }
-    if (mgx_type_is_number(type))
-        mgx_pad_store(type, p->value, a->value);
+    mgx_pad_store(type, p->value, a->value);
     return true;
 }
 
