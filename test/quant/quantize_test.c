@@ -110,6 +110,52 @@ CASE(products_are_those_of_rounded_factors)
             check_product(targets[t], i & 1, i & 2);
 }
 
+// The error of results, of what the largest is, with one channel of x far larger than the others.
+static double error_of(bool smooth)
+{
+    enum { SEEN = 64 };
+    static const int64_t lens[2] = {SEEN, INNER};
+    static float values[SEEN * INNER];
+    const struct mgx_shape shape = mgx_shape_make(MGX_FLOAT, 2, lens);
+    struct world world;
+    double got[SEEN * COLUMNS], error = 0, most = 0;
+    struct mgx_str text = {0};
+    state = 7;
+    fill(&world, "ref"); // w
+    world.samples = 0;
+    for (int i = 0; i < SEEN * INNER; i++)
+        values[i] = (float)world_random(&state) * (float)(i % INNER ? 1 : 60);
+    world_give(&world, "x", &shape, values);
+    mgx_str_put(&text,
+                "module: \"main\"\nx = @param:x -> float_type, {64, 6}, {6, 1}\nw = @literal{");
+    for (int i = 0; i < INNER * COLUMNS; i++)
+        mgx_str_printf(&text, "%s%.9g", i ? ", " : "", (double)w[i]);
+    mgx_str_printf(&text, "} -> float_type, {6, 3}, {3, 1}\n%s", plain);
+    struct mgx_program *p = world_parse(text.text);
+    mgx_str_fini(&text);
+    struct mgx_quant_options options = world_options();
+    options.smooth = smooth;
+    const bool good = world_quantize(&world, p, &options, NULL) && world_result(&world, p, 0, got);
+    for (int i = 0; good && i < SEEN; i++)
+        for (int j = 0; j < COLUMNS; j++) {
+            double sum = 0;
+            for (int k = 0; k < INNER; k++)
+                sum += (double)values[i * INNER + k] * (double)w[k * COLUMNS + j];
+            error += (sum - got[i * COLUMNS + j]) * (sum - got[i * COLUMNS + j]);
+            most += sum * sum;
+        }
+    mgx_program_destroy(p);
+    return good ? sqrt(error / most) : INFINITY;
+}
+
+// What is lost of the other channels is in the activations: weights take their share of the steps.
+CASE(a_large_channel_is_smoothed_into_the_weights)
+{
+    const double with = error_of(true), without = error_of(false);
+    if (!(with < 0.7 * without))
+        CHECK_FAIL("error %g with smoothing, %g without", with, without);
+}
+
 // Weights that lie the other way in memory are the same weights.
 CASE(weights_lie_as_they_like)
 {
@@ -513,4 +559,5 @@ TEST_MAIN(
                         ROW(what_was_clamped_is_not_clamped_again_however_far_it_moves)
                             ROW(scores_with_a_mask_of_16_bits_are_attention)
                                 ROW(weights_lie_as_they_like)
-                                    ROW(boxes_stay_in_float_and_products_before_them_do_not))
+                                    ROW(a_large_channel_is_smoothed_into_the_weights)
+                                        ROW(boxes_stay_in_float_and_products_before_them_do_not))
