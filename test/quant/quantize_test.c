@@ -111,7 +111,7 @@ CASE(products_are_those_of_rounded_factors)
 }
 
 // The error of results, of what the largest is, with one channel of x far larger than the others.
-static double error_of(bool smooth)
+static double error_of(bool smooth, uint64_t seed)
 {
     enum { SEEN = 64 };
     static const int64_t lens[2] = {SEEN, INNER};
@@ -120,7 +120,7 @@ static double error_of(bool smooth)
     struct world world;
     double got[SEEN * COLUMNS], error = 0, most = 0;
     struct mgx_str text = {0};
-    state = 7;
+    state = seed;
     fill(&world, "ref"); // w
     world.samples = 0;
     for (int i = 0; i < SEEN * INNER; i++)
@@ -151,8 +151,12 @@ static double error_of(bool smooth)
 // What is lost of the other channels is in the activations: weights take their share of the steps.
 CASE(a_large_channel_is_smoothed_into_the_weights)
 {
-    const double with = error_of(true), without = error_of(false);
-    if (!(with < 0.7 * without))
+    double with = 0, without = 0;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        with += error_of(true, seed * 77);
+        without += error_of(false, seed * 77);
+    }
+    if (!(with < 0.5 * without))
         CHECK_FAIL("error %g with smoothing, %g without", with, without);
 }
 
