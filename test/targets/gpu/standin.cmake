@@ -28,6 +28,8 @@ idle(idle_cuda idle_cuda standin_cuda.c sm_80 libcuda.so.1 libnvrtc.so.13)
 # Hopper, whose kernels tool/gpu_compile.py compiles.
 idle(idle_hopper idle_hopper standin_cuda.c sm_90a libcuda.so.1 libnvrtc.so.13)
 target_compile_definitions(idle_hopper PRIVATE STANDIN_MAJOR=9)
+set_tests_properties(targets/gpu/lower/families PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/test/idle_hopper")
+add_dependencies(test-targets-gpu-lower-families idle_hopper)
 idle(idle_hip idle_hip standin_hip.c gfx90a:sramecc+:xnack- libamdhip64.so.7 libhiprtc.so.7)
 vendor(idle_cuda standin_cublaslt libcublasLt.so.13)
 vendor(idle_cuda standin_cudnn libcudnn.so.9)

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Which kernels of a card take what, on a stand-in for a Hopper card whose kernels write nothing:
+// programs are planned and their texts made, which a build with assertions looks at.
+//
+// CMake puts the stand-in's folder into LD_LIBRARY_PATH; without it there is nothing to test here.
+#include "base/size.h"
+#include "targets/gpu/device/device.h"
+#include "targets/target.h"
+
+#include "check.h"
+#include "op/op.h"
+
+static bool has_card(void)
+{
+    struct mgx_diag diag = {.status = MGX_OK};
+    struct gpu_device *d;
+    const bool there = gpu_device_open("cuda", 0, &d, &diag) == MGX_OK;
+    if (there)
+        gpu_device_close(d);
+    mgx_diag_clear(&diag);
+    return there;
+}
+
+// "w = ...": constant weights, 128 rows of 192.
+static void put_weights(struct mgx_str *out)
+{
+    mgx_str_put(out, "w = @literal{");
+    for (int i = 0; i < 128 * 192; i++)
+        mgx_str_printf(out, "%s%d", i ? ", " : "", i * 7 % 11 - 5);
+    mgx_str_put(out, "} -> half_type, {128, 192}, {192, 1}\n");
+}
+
+// Is the program taken by this kernel, and nothing by the reference?
+static bool is_taken(const char *lines, const char *kernel)
+{
+    struct mgx_str text = {0}, said = {0};
+    struct mgx_program *p = NULL;
+    struct mgx_diag diag = {.status = MGX_OK};
+    const struct mgx_compile_options options = {.fast_math = true,
+                                                .pass.fast_math = true,
+                                                .offload_copy = true,
+                                                .own = MGX_SETTINGS({"device", "cuda"})};
+    mgx_str_put(&text, "module: \"main\"\n");
+    if (strstr(lines, ", w)") && !strstr(lines, "w = "))
+        put_weights(&text);
+    mgx_str_put(&text, lines);
+    const bool made =
+        mgx_program_parse(&p, &mgx_ops, mgx_str_text(&text), text.size, &diag) == MGX_OK &&
+        mgx_program_compile(p, mgx_target_find("gpu"), &options, &diag) == MGX_OK;
+    if (made)
+        p->executable->target->explain(p, &said);
+    mgx_str_fini(&text);
+    mgx_str_printf(&text, ": %s (", kernel);
+    const bool good = made && strstr(mgx_str_text(&said), mgx_str_text(&text)) &&
+                      !strstr(mgx_str_text(&said), ": ref (");
+    if (!good)
+        printf("%s\n%s\n%s\n", kernel, diag.text, mgx_str_text(&said));
+    mgx_str_fini(&text);
+    mgx_str_fini(&said);
+    mgx_diag_clear(&diag);
+    mgx_program_destroy(p);
+    return good;
+}
+
+#define X(type, lens, strides) "x = @param:x -> " type ", {" lens "}, {" strides "}\n"
+#define Y "@9 = @return(y)\n"
+#define IMAGE X("float_type", "1, 8, 12, 12", "1152, 144, 12, 1")
+#define LINES X("float_type", "6, 40", "40, 1")
+#define CONV "padding={1, 1},stride={1, 1},dilation={1, 1}"
+
+static const struct {
+    const char *kernel, *lines;
+} families[] = {
+    {"gpu::wgmma", X("half_type", "256, 128", "128, 1") "y = dot(x, w)\n" Y},
+    {"gpu::few", X("half_type", "2, 128", "128, 1") "y = dot(x, w)\n" Y},
+    {"gpu::product",
+     X("int32_type", "20, 30", "30, 1") "w = @param:w -> int32_type, {30, 40}, {40, 1}\n"
+                                        "y = dot(x, w)\n" Y},
+    {"gpu::direct", IMAGE "w = @param:w -> float_type, {8, 1, 3, 3}, {9, 9, 3, 1}\n"
+                          "y = convolution[" CONV ",group=8](x, w)\n" Y},
+    {"gpu::direct", IMAGE "w = @param:w -> float_type, {8, 4, 3, 3}, {36, 9, 3, 1}\n"
+                          "y = convolution_backwards[" CONV ",group=1](x, w)\n" Y},
+    {"gpu::pointwise", LINES "z = exp(x)\ny = add(z, x)\n" Y},
+    {"gpu::reduce", LINES "y = reduce_sum[axes={1}](x)\n" Y},
+    {"gpu::softmax", LINES "y = softmax[axis=1](x)\n" Y},
+    {"gpu::pooling",
+     IMAGE "y = pooling[mode=1,padding={1, 1},stride={2, 2},lengths={3, 3}](x)\n" Y},
+    {"gpu::pool_plane",
+     IMAGE "y = pooling[mode=0,padding={0, 0},stride={1, 1},lengths={12, 12}](x)\n" Y},
+    {"gpu::lrn", IMAGE "y = lrn[alpha=0.1,beta=0.75,bias=1,size=3](x)\n" Y},
+    {"gpu::scan", LINES "y = prefix_scan_sum[axis=1,exclusive=1](x)\n" Y},
+    {"gpu::topk", LINES "z = topk[k=3,axis=1,largest=1](x)\ny = get_tuple_elem[index=0](z)\n" Y},
+    {"gpu::gather", LINES "i = @param:i -> int64_type, {3}, {1}\ny = gather[axis=1](x, i)\n" Y},
+    {"gpu::pick", LINES "y = reverse[axes={1}](x)\n" Y},
+    {"gpu::pick", LINES "y = pad[pads={0, 1, 2, 0},value=3](x)\n" Y},
+    {"gpu::scatter",
+     LINES "i = @param:i -> int64_type, {6, 4}, {4, 1}\n"
+           "u = @param:u -> float_type, {6, 4}, {4, 1}\ny = scatter_add[axis=1](x, i, u)\n" Y},
+    {"gpu::det", X("float_type", "3, 5, 5", "25, 5, 1") "y = det(x)\n" Y},
+    {"gpu::inverse", X("float_type", "3, 5, 5", "25, 5, 1") "y = inverse(x)\n" Y},
+    {"gpu::roialign", IMAGE "r = @param:r -> float_type, {2, 4}, {4, 1}\n"
+                            "b = @param:b -> int64_type, {2}, {1}\n"
+                            "y = roialign[output_height=2,output_width=3](x, r, b)\n" Y},
+    {"gpu::attention",
+     X("half_type", "1, 2, 64, 32",
+       "4096, 2048, 32, 1") "k = @param:k -> half_type, {1, 2, 32, 64}, {4096, 2048, 64, 1}\n"
+                            "v = @param:v -> half_type, {1, 2, 64, 32}, {4096, 2048, 32, 1}\n"
+                            "a = dot(x, k)\nb = softmax[axis=3](a)\ny = dot(b, v)\n" Y},
+};
+
+CASE(every_family_takes_what_is_its_own)
+{
+    int missing = 0;
+    for (int i = 0; i < MGX_COUNT(families) && has_card(); i++)
+        missing += !is_taken(families[i].lines, families[i].kernel);
+    CHECK_INT(missing, 0);
+}
+
+TEST_MAIN(ROW(every_family_takes_what_is_its_own))
