@@ -4,9 +4,12 @@
 //     rotary_embedding  =>  x cos - y sin, y cos + x sin      of halves, cos and sin gathered
 //     cache_append      =>  rows of past and now, gathered by place; 0 where no token is
 //     cache_attention   =>  softmax(f(q k') + hidden) v       hidden: -inf behind a token
+//     paged_attention   =>  cache_attention[whole, bias] of blocks that are gathered
 //
 // For targets without kernels of their own: one that has some is asked (tag "cache"). Holds: sizes
 // are static; rows that see nothing, which a bias alone can make, stay 0. Cost: a cache is copied.
+// Of pages few tokens gather the blocks of their own text each; many look at the blocks of every
+// text, hidden but for their own, and the results are summed.
 #include "op/op.h"
 #include "op/rule/cache.h"
 #include "pass/engine/emit.h"
@@ -14,6 +17,7 @@
 #include "pass/engine/rewrite.h"
 
 #include <math.h>
+#include <string.h>
 
 // --- small forms ---
 
@@ -279,6 +283,190 @@ static struct mgx_ins *spell_attention(struct mgx_rewriter *r, struct mgx_ins *i
     return a->bias && !a->sink ? zero_hidden(ins, x, y) : y;
 }
 
+// --- paged_attention ---
+
+struct paged {
+    struct mgx_ins *at;
+    int64_t texts, tokens, blocks, block, pages, keys;
+    int64_t entries;              // of the attention: the tokens, or the texts
+    int64_t bias[4];              // {entries, 1, queries of each, keys}
+    bool apart;                   // an entry is a token
+    struct mgx_ins *text, *place; // {tokens}: whose each is, and where in it
+};
+
+static struct mgx_ins *emit_gather(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *which)
+{
+    return x && which ? mgx_emit_before(at, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", 0)),
+                                        MGX_IN(x, which))
+                      : NULL;
+}
+
+// {n} as a column of, or a row for, {rows, columns}.
+static struct mgx_ins *emit_across(struct mgx_ins *at, struct mgx_ins *x, bool column, int64_t rows,
+                                   int64_t columns)
+{
+    if (column)
+        x = mgx_emit_reshape(at, x, (int64_t[]){rows, 1}, 2);
+    return mgx_emit_multibroadcast(at, x, (int64_t[]){rows, columns}, 2);
+}
+
+static void find_places(struct paged *p)
+{
+    struct mgx_ins *at = p->at, *sums = mgx_emit_convert(at, at->in[3], MGX_INT64),
+                   *past = mgx_emit_convert(at, at->in[4], MGX_INT64);
+    struct mgx_ins *t = emit_places(at, &p->tokens, 1);
+    p->text = mgx_emit_with(at, &mgx_op_mul, t, 0);
+    if (p->texts > 1) {
+        const int64_t ends = p->texts - 1;
+        struct mgx_ins *end = mgx_emit_slice(at, sums, 0, 1, p->texts);
+        struct mgx_ins *before =
+            mgx_emit_binary(at, &mgx_op_less, emit_across(at, t, true, p->tokens, ends),
+                            emit_across(at, end, false, p->tokens, ends));
+        before = mgx_emit_unary(at, &mgx_op_not, mgx_emit_convert(at, before, MGX_BOOL));
+        before = mgx_emit_convert(at, before, MGX_INT64);
+        struct mgx_ins *count =
+            before ? mgx_emit_before(at, &mgx_op_reduce_sum,
+                                     MGX_ATTRS(mgx_ints("axes", (int64_t[]){1}, 1)), MGX_IN(before))
+                   : NULL;
+        p->text = mgx_emit_reshape(at, count, &p->tokens, 1);
+    }
+    p->place = mgx_emit_binary(at, &mgx_op_sub, t, emit_gather(at, sums, p->text));
+    p->place = mgx_emit_binary(at, &mgx_op_add, p->place, emit_gather(at, past, p->text));
+}
+
+// {tokens}: the last key that each sees, where it sees all of its text.
+static struct mgx_ins *emit_last(const struct paged *p)
+{
+    struct mgx_ins *at = p->at, *sums = mgx_emit_convert(at, at->in[3], MGX_INT64),
+                   *past = mgx_emit_convert(at, at->in[4], MGX_INT64);
+    struct mgx_ins *count =
+        mgx_emit_binary(at, &mgx_op_sub, mgx_emit_slice(at, sums, 0, 1, p->texts + 1),
+                        mgx_emit_slice(at, sums, 0, 0, p->texts));
+    struct mgx_ins *last =
+        mgx_emit_with(at, &mgx_op_sub, mgx_emit_binary(at, &mgx_op_add, count, past), 1);
+    return emit_gather(at, last, p->text);
+}
+
+// {tokens} spread over the bias.
+static struct mgx_ins *emit_by_token(const struct paged *p, struct mgx_ins *x)
+{
+    return emit_spread(p->at, emit_across(p->at, x, p->apart, p->entries, p->bias[2]), 2, p->bias);
+}
+
+static struct mgx_ins *emit_and(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *y)
+{
+    return mgx_emit_binary(at, &mgx_op_logical_and, x, y);
+}
+
+// Blocks of each entry's text, {entries, pages}; *there {entries, keys}: whether there is one.
+static struct mgx_ins *emit_blocks(const struct paged *p, struct mgx_ins **there)
+{
+    struct mgx_ins *at = p->at, *table = mgx_emit_convert(at, at->in[5], MGX_INT64);
+    table = p->apart ? emit_gather(at, table, p->text) : table;
+    struct mgx_ins *is =
+        emit_and(at, emit_not_below(at, table, 0), emit_below(at, table, (double)p->blocks));
+    is = mgx_emit_reshape(at, is, (int64_t[]){p->entries, p->pages, 1}, 3);
+    is = mgx_emit_multibroadcast(at, is, (int64_t[]){p->entries, p->pages, p->block}, 3);
+    *there = mgx_emit_reshape(at, is, (int64_t[]){p->entries, p->keys}, 2);
+    return mgx_emit_with(at, &mgx_op_min, mgx_emit_with(at, &mgx_op_max, table, 0),
+                         (double)(p->blocks - 1));
+}
+
+// Which keys each token sees, over the bias.
+static struct mgx_ins *emit_seen_pages(const struct paged *p, struct mgx_ins *there)
+{
+    const struct mgx_paged_attention *a = p->at->attr;
+    struct mgx_ins *at = p->at, *key = emit_places(at, p->bias, 4);
+    struct mgx_ins *last = emit_by_token(p, a->whole ? emit_last(p) : p->place);
+    struct mgx_ins *seen = emit_not_below(at, mgx_emit_binary(at, &mgx_op_sub, last, key), 0);
+    if (a->window > 0) {
+        struct mgx_ins *behind = mgx_emit_binary(at, &mgx_op_sub, emit_by_token(p, p->place), key);
+        seen = emit_and(at, seen, emit_below(at, behind, (double)a->window));
+    }
+    seen = emit_and(at, seen, emit_spread(at, there, 3, p->bias));
+    if (p->apart)
+        return seen;
+    struct mgx_ins *own = emit_across(at, emit_places(at, &p->texts, 1), true, p->texts, p->tokens);
+    own = mgx_emit_binary(at, &mgx_op_equal, own,
+                          emit_across(at, p->text, false, p->texts, p->tokens));
+    own = mgx_emit_convert(at, own, MGX_BOOL);
+    return emit_and(at, seen, emit_spread(at, own, 2, p->bias));
+}
+
+// {blocks, block, shared, size} as {entries, shared, keys, size}.
+static struct mgx_ins *emit_kept(const struct paged *p, struct mgx_ins *cache,
+                                 struct mgx_ins *which)
+{
+    const int64_t *lens = cache->shape.lens, four[4] = {p->entries, p->keys, lens[2], lens[3]};
+    struct mgx_ins *x = emit_gather(p->at, cache, which);
+    return mgx_emit_transpose(p->at, mgx_emit_reshape(p->at, x, four, 4), (const int[]){0, 2, 1, 3},
+                              4);
+}
+
+static void read_pages(struct paged *p, struct mgx_ins *ins)
+{
+    const int64_t *cache = ins->in[1]->shape.lens, *table = ins->in[5]->shape.lens;
+    *p = (struct paged){.at = ins,
+                        .texts = table[0],
+                        .tokens = ins->shape.lens[2],
+                        .blocks = cache[0],
+                        .block = cache[1],
+                        .pages = table[1],
+                        .keys = table[1] * cache[1]};
+    p->apart = p->tokens <= 2 * p->texts;
+    p->entries = p->apart ? p->tokens : p->texts;
+    const int64_t bias[4] = {p->entries, 1, p->apart ? 1 : p->tokens, p->keys};
+    memcpy(p->bias, bias, sizeof bias);
+}
+
+static struct mgx_ins *emit_paged(const struct paged *p, struct mgx_ins *q, struct mgx_ins *bias,
+                                  struct mgx_ins *which)
+{
+    const struct mgx_paged_attention *a = p->at->attr;
+    struct mgx_ins *at = p->at, *ends = mgx_literal_ints(at->owner, &p->keys, 1);
+    struct mgx_ins *in[6] = {q,
+                             emit_kept(p, at->in[1], which),
+                             emit_kept(p, at->in[2], which),
+                             mgx_emit_multibroadcast(at, ends, &p->entries, 1),
+                             bias,
+                             a->sink ? at->in[6] : NULL};
+    const int count = a->sink ? 6 : 5;
+    for (int i = 0; i < count; i++)
+        if (!in[i])
+            return NULL;
+    return mgx_emit_before(at, &mgx_op_cache_attention,
+                           MGX_ATTRS(mgx_real("scale", a->scale), mgx_real("cap", a->cap),
+                                     mgx_int("bias", 1), mgx_int("sink", a->sink),
+                                     mgx_int("whole", 1)),
+                           (struct mgx_ins_list){in, count});
+}
+
+static struct mgx_ins *spell_pages(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                   const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const int turn[4] = {2, 1, 0, 3};
+    struct paged p;
+    struct mgx_ins *there;
+    read_pages(&p, ins);
+    if (!mgx_shape_elements(&ins->shape) || !p.keys || !p.texts || !p.blocks)
+        return NULL;
+    find_places(&p);
+    struct mgx_ins *which = emit_blocks(&p, &there), *seen = emit_seen_pages(&p, there);
+    const struct mgx_shape like = mgx_shape_make(ins->shape.type, 4, p.bias);
+    struct mgx_ins *bias =
+        emit_where(ins, seen, mgx_emit_splat(ins, &like, 0), mgx_emit_splat(ins, &like, -INFINITY));
+    const int64_t *q = ins->in[0]->shape.lens, all[4] = {p.entries, q[1], q[2], q[3]};
+    struct mgx_ins *y = emit_paged(&p,
+                                   p.apart ? mgx_emit_transpose(ins, ins->in[0], turn, 4)
+                                           : mgx_emit_multibroadcast(ins, ins->in[0], all, 4),
+                                   bias, which);
+    if (p.apart || !y)
+        return mgx_emit_transpose(ins, y, turn, 4);
+    return mgx_emit_before(ins, &mgx_op_reduce_sum, MGX_ATTRS(mgx_ints("axes", (int64_t[]){0}, 1)),
+                           MGX_IN(y)); // 0 but for a token's own text
+}
+
 static bool has_kernel(const struct mgx_pass_options *o, struct mgx_ins *ins)
 {
     const struct mgx_region one = {.ins = {ins}, .count = 1};
@@ -303,6 +491,10 @@ static const struct mgx_rule rules[] = {
     {"cache_attention ~> softmax(f(q k') + hidden) v", MGX_IF_STATIC, .guard = is_static,
      .rewrite = spell_attention},
 };
+static const struct mgx_rule page_rules[] = {
+    {"paged_attention ~> cache_attention[whole, bias] of gathered blocks", MGX_IF_STATIC,
+     .guard = is_static, .rewrite = spell_pages},
+};
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
@@ -313,5 +505,17 @@ const struct mgx_pass mgx_pass_rewrite_cache = {
     .name = "rewrite_cache",
     .meaning = "operators of a decoder's caches become gathers, products and a softmax",
     .module = run,
+    .by_size = true,
+};
+
+static enum mgx_status run_pages(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return mgx_apply_rules(c, m, page_rules, MGX_COUNT(page_rules));
+}
+
+const struct mgx_pass mgx_pass_rewrite_pages = {
+    .name = "rewrite_pages",
+    .meaning = "attention to blocks that texts share becomes attention to what is gathered of them",
+    .module = run_pages,
     .by_size = true,
 };

@@ -81,8 +81,8 @@ static bool is_one_step(struct mgx_rewriter *r, struct mgx_ins *ins, const struc
 
 // --- the products ---
 
-// x {batch, n} by the gates [first, end) of weights {1, gates * hidden, n}, with their biases, which lie
-// behind those of W where the weights are R.
+// x {batch, n} by the gates [first, end) of weights {1, gates * hidden, n}, with their biases,
+// which lie behind those of W where the weights are R.
 static struct mgx_ins *emit_sums(const struct step *s, struct mgx_ins *x, int weights, int first,
                                  int end)
 {

@@ -5,10 +5,9 @@
 //     token t is of the text s with sums[s] <= t < sums[s + 1], at place past[s] + t - sums[s]
 //     its row of a cache is table[s][place / block] * block + place % block, or slot_mapping[t]
 //
-// New rows are scattered into the caches, which are results; each text's rows are gathered through
-// the table, and cache_attention hides by a bias what a token does not see. Few tokens gather the
-// rows of their own text each; many look at the rows of every text, hidden but for their own, and
-// the results are summed. All lengths must be known. Cost: the caches are copied.
+// New rows go to their blocks (paged_append), whose caches are results, and the tokens look at them
+// there (paged_attention). Caches of 8 bits become floats for that, as far as the table names them. All
+// lengths must be known.
 #include <math.h>
 #include <string.h>
 
@@ -43,7 +42,6 @@ struct paged {
     struct mgx_ins *q, *k, *v;    // {1, heads, tokens, size}
     struct mgx_ins *text, *place; // {tokens}: whose each is, and where in it
     struct mgx_kv_kept keys, values;
-    bool apart; // every token gathers its own text
 };
 
 // --- what is given ---
@@ -104,7 +102,6 @@ static enum mgx_status read_sizes(struct mgx_node *n, struct paged *p)
     if (!mgx_shape_same_lens(c, &n->in[VALUE_CACHE]->shape))
         return mgx_build_misfit(n, "value_cache", n->in[VALUE_CACHE], "key_cache",
                                 n->in[KEY_CACHE]);
-    p->apart = p->tokens <= 2 * p->texts;
     return MGX_OK;
 }
 
@@ -208,124 +205,80 @@ static enum mgx_status read_operands(struct mgx_node *n, struct paged *p)
 
 // --- caches ---
 
-// A cache as {rows, shared * size} with the new tokens in theirs; a row behind all takes those of
-// tokens that have none.
-static struct mgx_ins *store(struct mgx_node *n, const struct paged *p, struct mgx_ins *cache,
-                             struct mgx_ins *now, struct mgx_ins *rows)
+// A cache with the new tokens in their rows.
+static struct mgx_ins *store(struct mgx_node *n, struct mgx_ins *cache, struct mgx_ins *now,
+                             struct mgx_ins *rows)
 {
-    const int64_t count = p->blocks * p->block, width = p->shared * p->size;
-    const int64_t pads[4] = {0, 0, 1, 0};
-    struct mgx_ins *x = mgx_build_reshape(n, cache, (int64_t[]){count, width}, 2);
-    now = mgx_build_merge_heads(n, now);
-    now = mgx_build_reshape(n, now, (int64_t[]){p->tokens, width}, 2);
-    struct mgx_ins *outside = mgx_build_less(n, rows, mgx_build_like(n, rows, 0));
-    rows = mgx_build_where(n, outside, mgx_build_like(n, rows, (double)count), rows);
-    rows = mgx_build_unsqueeze(n, rows, (int64_t[]){1}, 1);
-    x = mgx_build_emit(n, &mgx_op_scatternd_none, NULL,
-                       MGX_IN(mgx_build_pad(n, x, pads, 0), rows, now));
-    return mgx_build_slice(n, x, 0, 0, count);
+    return mgx_build_emit(n, &mgx_op_paged_append, NULL, MGX_IN(now, rows, cache));
 }
 
-// The rows {entries * keys} of a cache as {entries, shared, keys, size}.
+// The blocks that the table names as floats, one behind the other.
 static struct mgx_ins *load(struct mgx_node *n, const struct paged *p,
                             const struct mgx_kv_kept *kept, struct mgx_ins *cache,
-                            struct mgx_ins *rows, int64_t entries)
+                            struct mgx_ins *which)
 {
-    const int64_t lens[4] = {entries, p->pages * p->block, p->shared, p->size};
-    struct mgx_ins *x = mgx_build_gather(n, cache, rows, 0);
-    x = mgx_build_transpose(n, mgx_build_reshape(n, x, lens, 4), (int64_t[]){0, 2, 1, 3}, 4);
-    return mgx_kv_unpack(n, kept, x, p->type);
+    const int64_t lens[4] = {p->texts * p->pages, p->block, p->shared, p->size};
+    struct mgx_ins *x = mgx_build_gather(n, cache, which, 0);
+    const int64_t bytes = x ? x->shape.lens[3] : 0; // two numbers of 4 bits are one
+    const int64_t stored[4] = {lens[0], lens[1], lens[2], bytes};
+    x = mgx_build_transpose(n, mgx_build_reshape(n, x, stored, 4), (int64_t[]){0, 2, 1, 3}, 4);
+    x = mgx_kv_unpack(n, kept, x, p->type);
+    return mgx_build_transpose(n, x, (int64_t[]){0, 2, 1, 3}, 4);
+}
+
+// Keys, values and the table that finds them: what is kept in few bits is gathered.
+static void find_pages(struct mgx_node *n, const struct paged *p, struct mgx_ins **k,
+                       struct mgx_ins **v, struct mgx_ins **table)
+{
+    const int64_t lens[2] = {p->texts, p->pages}, all = lens[0] * lens[1];
+    *table = n->in[TABLE];
+    if (!p->keys.scale && !p->values.scale)
+        return;
+    struct mgx_ins *own = mgx_build_convert(n, *table, MGX_INT64);
+    struct mgx_ins *none = mgx_build_logical_or(
+        n, mgx_build_less(n, own, mgx_build_like(n, own, 0)),
+        mgx_build_greater(n, own, mgx_build_like(n, own, (double)(p->blocks - 1))));
+    struct mgx_ins *which = mgx_build_clamp(n, own, 0, (double)(p->blocks - 1));
+    which = mgx_build_reshape(n, which, &all, 1);
+    *k = load(n, p, &p->keys, *k, which);
+    *v = load(n, p, &p->values, *v, which);
+    struct mgx_ins *next = mgx_build_reshape(n, mgx_build_iota(n, MGX_INT64, all), lens, 2);
+    next = mgx_build_where(n, none, mgx_build_like(n, own, -1), next);
+    *table = next && n->in[TABLE] ? mgx_build_convert(n, next, n->in[TABLE]->shape.type) : NULL;
 }
 
 // --- attention ---
 
-// {entries, 1, queries, keys}: 0 where a token sees a row of an entry's text, else -inf.
-static struct mgx_ins *hidden(struct mgx_node *n, const struct paged *p, struct mgx_ins *row)
-{
-    const int64_t keys = p->pages * p->block, entries = p->apart ? p->tokens : p->texts;
-    const int token = p->apart ? 0 : 2;
-    struct mgx_ins *j = mgx_build_iota(n, MGX_INT64, keys);
-    struct mgx_ins *at = p->place ? mgx_build_per_axis(n, p->place, token, 4) : NULL;
-    const int64_t window = mgx_onnx_int(n, "local_window_size", -1);
-    struct mgx_ins *behind = mgx_build_sub(n, at, j);
-    struct mgx_ins *zero = mgx_build_scalar(n, MGX_INT64, 0);
-    struct mgx_ins *last = at;
-    if (!mgx_onnx_int(n, "is_causal", 1)) { // up to the text's last token
-        struct mgx_ins *sums = mgx_build_convert(n, n->in[SUMS], MGX_INT64);
-        struct mgx_ins *end = mgx_build_sub(n, mgx_build_slice(n, sums, 0, 1, p->texts + 1),
-                                            mgx_build_slice(n, sums, 0, 0, p->texts));
-        end = mgx_build_add(n, end, mgx_build_convert(n, n->in[PAST], MGX_INT64));
-        end = mgx_build_with(n, &mgx_op_sub, mgx_build_gather(n, end, p->text, 0), 1);
-        last = end ? mgx_build_per_axis(n, end, token, 4) : NULL;
-    }
-    struct mgx_ins *seen = mgx_build_not(n, mgx_build_greater(n, j, last));
-    if (window > 0)
-        seen = mgx_build_logical_and(
-            n, seen, mgx_build_less(n, behind, mgx_build_like(n, behind, (double)window)));
-    row = mgx_build_reshape(n, row, (int64_t[]){entries, 1, 1, keys}, 4);
-    seen = mgx_build_logical_and(n, seen, mgx_build_not(n, mgx_build_less(n, row, zero)));
-    if (!p->apart) {
-        struct mgx_ins *own = mgx_build_iota(n, MGX_INT64, p->texts);
-        own = own ? mgx_build_per_axis(n, own, 0, 4) : NULL;
-        struct mgx_ins *text = p->text ? mgx_build_per_axis(n, p->text, 2, 4) : NULL;
-        seen = mgx_build_logical_and(n, seen, mgx_build_equal(n, own, text));
-    }
-    return mgx_build_where(n, seen, mgx_build_scalar(n, p->type, 0),
-                           mgx_build_scalar(n, p->type, -INFINITY));
-}
-
-// Rows of a cache that each entry's text has, {entries * keys}.
-static struct mgx_ins *entry_rows(struct mgx_node *n, const struct paged *p)
-{
-    const int64_t keys = p->pages * p->block, entries = p->apart ? p->tokens : p->texts;
-    const int64_t lens[2] = {entries, keys}, flat[1] = {entries * keys};
-    struct mgx_ins *text = p->apart ? p->text : mgx_build_iota(n, MGX_INT64, p->texts);
-    struct mgx_ins *j = mgx_build_expand(n, mgx_build_iota(n, MGX_INT64, keys), 2, lens);
-    text = text ? mgx_build_expand(n, mgx_build_per_axis(n, text, 0, 2), 2, lens) : NULL;
-    return rows_of(n, p, mgx_build_reshape(n, text, flat, 1), mgx_build_reshape(n, j, flat, 1));
-}
-
 static struct mgx_ins *attend(struct mgx_node *n, const struct paged *p, struct mgx_ins *k,
-                              struct mgx_ins *v, struct mgx_ins *bias)
+                              struct mgx_ins *v)
 {
-    const int64_t keys = p->pages * p->block, entries = p->apart ? p->tokens : p->texts;
-    const int64_t lens[4] = {entries, p->heads, p->tokens, p->size};
-    struct mgx_ins *q = p->apart ? mgx_build_transpose(n, p->q, (int64_t[]){2, 1, 0, 3}, 4)
-                                 : mgx_build_expand(n, p->q, 4, lens);
-    struct mgx_ins *sink = mgx_build_convert(n, mgx_node_in(n, SINK), p->type);
+    struct mgx_ins *sink = mgx_build_convert(n, mgx_node_in(n, SINK), p->type), *table;
     const double asked = mgx_onnx_real(n, "scale", 0);
-    struct mgx_ins *in[6] = {
-        q, k, v, mgx_build_filled(n, MGX_INT64, 1, &entries, (double)keys), bias, sink};
+    find_pages(n, p, &k, &v, &table);
+    struct mgx_ins *in[7] = {p->q, k, v, n->in[SUMS], n->in[PAST], table, sink};
     struct mgx_ins *y = mgx_build_emit_n(
-        n, &mgx_op_cache_attention,
+        n, &mgx_op_paged_attention,
         MGX_ATTRS(mgx_real("scale", asked != 0 ? asked : 1 / sqrt((double)p->size)),
-                  mgx_real("cap", fmax(mgx_onnx_real(n, "softcap", 0), 0)), mgx_int("bias", 1),
-                  mgx_int("sink", sink != NULL), mgx_int("whole", 1)),
-        in, sink ? 6 : 5);
-    if (!p->apart) // 0 but for a token's own text
-        y = mgx_build_reduce(n, &mgx_op_reduce_sum, y, (int64_t[]){0}, 1, true);
-    else
-        y = mgx_build_transpose(n, y, (int64_t[]){2, 1, 0, 3}, 4);
-    y = mgx_build_merge_heads(n, y);
-    return mgx_build_reshape(n, y, (int64_t[]){p->tokens, p->heads * p->size}, 2);
+                  mgx_real("cap", fmax(mgx_onnx_real(n, "softcap", 0), 0)),
+                  mgx_int("window", mgx_max_i64(mgx_onnx_int(n, "local_window_size", -1), 0)),
+                  mgx_int("sink", sink != NULL),
+                  mgx_int("whole", !mgx_onnx_int(n, "is_causal", 1))),
+        in, sink ? 7 : 6);
+    return mgx_build_reshape(n, mgx_build_merge_heads(n, y),
+                             (int64_t[]){p->tokens, p->heads * p->size}, 2);
 }
 
 static enum mgx_status build(struct mgx_node *n, struct paged *p)
 {
     struct mgx_ins *rows = mgx_node_in(n, SLOTS) ? mgx_build_convert(n, n->in[SLOTS], MGX_INT64)
                                                  : rows_of(n, p, p->text, p->place);
-    struct mgx_ins *k = store(n, p, n->in[KEY_CACHE], mgx_kv_pack(n, &p->keys, p->k), rows);
-    struct mgx_ins *v = store(n, p, n->in[VALUE_CACHE], mgx_kv_pack(n, &p->values, p->v), rows);
+    struct mgx_ins *k = store(n, n->in[KEY_CACHE], mgx_kv_pack(n, &p->keys, p->k), rows);
+    struct mgx_ins *v = store(n, n->in[VALUE_CACHE], mgx_kv_pack(n, &p->values, p->v), rows);
     if (n->out_count > 1)
-        n->out[1] = mgx_build_reshape_like(n, k, &n->in[KEY_CACHE]->shape);
+        n->out[1] = k;
     if (n->out_count > 2)
-        n->out[2] = mgx_build_reshape_like(n, v, &n->in[VALUE_CACHE]->shape);
-    struct mgx_ins *row = entry_rows(n, p), *bias = hidden(n, p, row);
-    const int64_t entries = p->apart ? p->tokens : p->texts;
-    row = mgx_build_with(n, &mgx_op_max, row, 0);
-    k = load(n, p, &p->keys, k, row, entries);
-    v = load(n, p, &p->values, v, row, entries);
-    n->out[0] = attend(n, p, k, v, bias);
+        n->out[2] = v;
+    n->out[0] = attend(n, p, k, v);
     return mgx_node_status(n);
 }
 

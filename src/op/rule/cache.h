@@ -14,6 +14,22 @@ struct mgx_cache_attention {
     bool whole; // a token sees all of its entry, later tokens too
 };
 
+struct mgx_paged_attention {
+    double scale, cap;
+    int64_t window; // as above
+    bool sink;
+    bool whole; // a token sees all of its text, later tokens too
+};
+
+// The tokens [from, to) of the text behind one that ended at `from`: sums[s + 1] says where it ends,
+// as far as that is in order; the last one has all that are left.
+static inline int64_t mgx_paged_end(const int64_t *sums, int64_t texts, int64_t tokens,
+                                    int64_t text, int64_t from)
+{
+    const int64_t end = text + 1 < texts && sums[text + 1] < tokens ? sums[text + 1] : tokens;
+    return end > from ? end : from;
+}
+
 // What is in a cache with room, as a mark (plan/blocks.h): its four lengths, and then one entry
 // after the other how many tokens it has. Not 0.
 static inline uint64_t mgx_cache_mark(const int64_t *lens)

@@ -126,6 +126,7 @@ static const struct mgx_pass *const scales[] = {&mgx_pass_compute_wide_early,
 static const struct mgx_pass *const integers[] = {&mgx_pass_simplify_qdq, NULL};
 static const struct mgx_pass *const pack[] = {&mgx_pass_pack_weights, &mgx_pass_float_products,
                                               NULL};
+static const struct mgx_pass *const pages[] = {&mgx_pass_rewrite_pages, NULL};
 static const struct mgx_pass *const integers_again[] = {
     &mgx_pass_simplify_qdq, &mgx_pass_fold_dequantize, &mgx_pass_optimize_module,
     &mgx_pass_repeat_dequantize, NULL};
@@ -153,6 +154,7 @@ static const struct mgx_stage stages[] = {
     {"integers", integers, .all = MGX_QUANTIZED},
     {"pack", pack},
     {"simplify", mgx_pipeline_simplify, .shared = true},
+    {"pages", pages},
     {"integers again", integers_again, .all = MGX_QUANTIZED},
     {"move", move, .all = MGX_BRAINS | MGX_MULTIPLIES_BF16},
     {"widen", widen, .any = MGX_HALVES | MGX_BRAINS},

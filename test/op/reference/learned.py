@@ -304,9 +304,69 @@ def caches(w):
            shape="dynamic, float_type, {2, 4, [1..2], 5}")
 
 
+# --- paged_append, paged_attention ---
+
+
+def attended_pages(q, k, v, counts, past, table, scale=1.0, cap=0.0, window=0, sink=None, whole=False):
+    """Each text's rows are gathered by its table; `counts` has its new tokens."""
+    block, at, out = k.shape[1], 0, np.zeros((1, *q.shape[1:3], v.shape[3]))
+    for s, count in enumerate(counts):
+        keys = [(j, table[s][j // block], j % block) for j in range(len(table[s]) * block)]
+        for i in range(count):
+            place = past[s] + i
+            last = past[s] + count - 1 if whole else place
+            seen = [(b, r) for j, b, r in keys if j <= last and (not window or place - j < window) and 0 <= b < len(k)]
+            for h in range(q.shape[1]):
+                head = h * k.shape[2] // q.shape[1]
+                f = np.array([scale * q[0, h, at + i] @ k[b, r, head] for b, r in seen])
+                p = np.exp(cap * np.tanh(f / cap) if cap else f)
+                total = p.sum() + (np.exp(sink[h]) if sink is not None else 0)
+                values = np.array([v[b, r, head] for b, r in seen]).reshape(-1, v.shape[3])
+                out[0, h, at + i] = p @ values / total if total else 0
+        at += count
+    return out
+
+
+def pages(w):
+    op = "paged_append"
+    for name in FLOATS + ["int8"]:
+        now, past = w.random(name, (1, 2, 4, 3)), w.random(name, (3, 2, 2, 3))
+        y = past.a.copy().reshape(6, 2, 3)
+        for t, row in enumerate([5, -1, 0, 6]):
+            if 0 <= row < 6:
+                y[row] = now.a[0, :, t]
+        w.case(op, [now, T("int64", [5, -1, 0, 6]), past], y.reshape(3, 2, 2, 3), name)
+    w.case(op, [D("float", 2, 2, 4, 3), D("int64", 4), D("float", 3, 2, 2, 3)], fails="axis 0 of input 0 has length 2, expected 1")
+    w.case(op, [D("float", 1, 3, 4, 3), D("int64", 4), D("float", 3, 2, 2, 3)], fails="axis 1 of input 0 has length 3, expected 2")
+    w.case(op, [D("float", 1, 2, 4, 3), D("int64", 5), D("float", 3, 2, 2, 3)], fails="axis 0 of input 1 has length 5, expected 4")
+    w.case(op, [D("half", 1, 2, 4, 3), D("int64", 4), D("float", 3, 2, 2, 3)], fails="Types do not match")
+    w.case(op, [D("float", 1, 2, (1, 9), 3), D("int64", (1, 9)), D("float", 3, 2, 2, 3)], shape="float_type, {3, 2, 2, 3}, {12, 6, 3, 1}")
+    op = "paged_attention"
+    table = [[4, 2, 9], [-1, 1, 0], [3, 5, 1]]
+    for name in FLOATS:
+        k, v, sink = w.random(name, (6, 2, 2, 3)), w.random(name, (6, 2, 2, 5)), w.random(name, (4,))
+        tol = {"tol": (0.02, 0.02)} if name in ("half", "bf16") else {}
+        for counts, past in (([1, 1, 1], [2, 4, 0]), ([5, 0, 3], [0, 6, 1]), ([2, 4, 1], [3, 1, 9])):
+            q, kind = w.random(name, (1, 4, sum(counts), 3)), "int32" if counts[0] == 1 else "int64"
+            lists = [T(kind, np.cumsum([0, *counts])), T(kind, past), T(kind, table)]
+            w.case(op + "[scale=0.5]", [q, k, v, *lists], attended_pages(q.a, k.a, v.a, counts, past, table, 0.5), name, **tol)
+            w.case(op + "[scale=0.5,cap=2,window=2,sink=1]", [q, k, v, *lists, sink],
+                   attended_pages(q.a, k.a, v.a, counts, past, table, 0.5, 2.0, 2, sink.a), name, **tol)
+            w.case(op + "[whole=1]", [q, k, v, *lists], attended_pages(q.a, k.a, v.a, counts, past, table, whole=True), name, **tol)
+    q, k, n = D("float", 1, 4, 7, 3), D("float", 6, 2, 2, 3), [D("int32", 4), D("int32", 3), D("int32", 3, 2)]
+    w.case(op, [q, k, k, D("int32", 3), *n[1:]], fails="axis 0 of input 3 has length 3, expected 4")
+    w.case(op, [q, k, k, *n[:2], D("int32", 2, 2)], fails="axis 0 of input 5 has length 2, expected 3")
+    w.case(op, [q, D("float", 6, 2, 3, 3), D("float", 6, 2, 3, 3), *n], fails="4 query heads do not share 3 key heads")
+    w.case(op, [q, k, D("float", 6, 3, 2, 3), *n], fails="axis 1 of input 2 has length 3, expected 2")
+    w.case(op, [q, k, D("half", 6, 2, 2, 3), *n], fails="Types do not match")
+    w.case(op + "[sink=1]", [q, k, k, *n], fails="Wrong number of arguments")
+    w.case(op, [D("float", 1, 4, (1, 8), 3), k, D("float", 6, 2, 2, 5), *n], shape="dynamic, float_type, {1, 4, [1..8], 5}")
+
+
 def cases(w):
     labels(w)
     vectorizers(w)
     trees(w)
     attention(w)
     caches(w)
+    pages(w)

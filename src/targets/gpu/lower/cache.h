@@ -33,6 +33,7 @@ struct gpu_cached {
     void *join;
     int keys;
     int64_t k[3], v[3]; // from one entry, head and row to the next
+    int blocks, pages;  // of paged_attention: blocks of a cache, blocks of a text; else 0
     int bias, sink;     // inputs, -1: none
     bool direct;        // the parts' kernel writes the result
 };
@@ -40,6 +41,7 @@ struct gpu_cached {
 struct gpu_cached_args { // addresses; of those behind `out` the first that is NULL is the last
     void *work, *q, *k, *v, *ends, *bias, *sink, *out;
     void *new_k, *new_v, *cosines, *sines, *at;
+    void *past, *table; // of pages
 };
 
 // Where queries, keys and values are before they are turned and appended.

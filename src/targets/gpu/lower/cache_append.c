@@ -7,6 +7,9 @@
 // Which of both it is, the addresses of a run say, and the number of threads follows: the ends stay
 // values that only the card reads. How much room a cache has is an argument of the kernel, so that a
 // cache that grows takes the same one. `total` is not read: the result's length says what it asked for.
+//
+// paged_append has the same chunks: each token's row says where they go, and a past that is not the
+// result's memory is copied whole before.
 #include <inttypes.h>
 
 #include "op/op.h"
@@ -74,14 +77,19 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, int v)
 {
     const struct mgx_shape *now = &c->in[NOW];
     const size_t bytes = mgx_type_size(now->type);
+    const bool paged = c->ins->op == &mgx_op_paged_append;
     emit_chunks(out, gpu_word(bytes), (int)bytes, v);
     mgx_str_printf(out,
                    "#define WORD %s\n#define V %d\n#define HEADS %" PRId64
-                   "\n#define TOKENS %" PRId64 "\n#define CHUNKS %" PRId64 "\n#define E_TYPE %s\n",
+                   "\n#define TOKENS %" PRId64 "\n#define CHUNKS %" PRId64
+                   "\n#define E_TYPE %s\n#define PAGE %" PRId64 "\n",
                    gpu_word(bytes), v, now->lens[1], now->lens[2], now->lens[3] / v,
-                   gpu_type_memory(c->in[ENDS].type));
+                   gpu_type_memory(c->in[ENDS].type), paged ? c->out->lens[1] : 0);
     gpu_emit_cache_row(out, "NOW", now);
-    GPU_PUT(out, cache_append);
+    if (paged)
+        GPU_PUT(out, paged_append);
+    else
+        GPU_PUT(out, cache_append);
 }
 
 static void describe(struct append *a, const struct mgx_plan_offer *c, int v)
@@ -163,3 +171,76 @@ static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step 
 static const struct gpu_family family = {finish};
 const struct mgx_plan_kernel gpu_kernel_cache_append = {
     .name = "gpu::cache_append", .prepare = prepare, .run = run, .more = &family};
+
+// --- pages ---
+
+enum { OLD = 2 }; // input of paged_append: the cache before
+
+struct pages {
+    struct gpu_call call;
+    int64_t count, rows; // chunks of the new rows, and rows of the cache
+    int64_t out[3];      // from one block, head and row to the next
+    size_t bytes;
+};
+
+static const char *refuses_pages(const struct mgx_plan_offer *c)
+{
+    if (c->copy_only || c->dynamic || c->ins->op != &mgx_op_paged_append)
+        return "no new rows of pages";
+    const char *why = refuses(c);
+    return why                                              ? why
+           : !mgx_shape_elements(&c->in[NOW])               ? "no new rows"
+           : c->out->strides[3] != 1 && c->out->lens[3] > 1 ? "rows of the result in pieces"
+                                                            : NULL;
+}
+
+static enum mgx_plan_answer prepare_pages(struct mgx_plan_offer *c)
+{
+    const char *why = refuses_pages(c);
+    if (why)
+        return gpu_decline(c, why);
+    if (gpu_cache_wishes(c, 1u << NOW))
+        return mgx_plan_refuse(c);
+    if (!mgx_shape_equal(&c->in[OLD], c->out)) {
+        (void)mgx_plan_wish(c, OLD, MGX_PLAN_ROW_MAJOR, "the cache lies otherwise than the result");
+        return mgx_plan_refuse(c);
+    }
+    struct pages *a = MGX_NEW(c->arena, struct pages);
+    struct mgx_str text = {0};
+    if (!a)
+        return mgx_plan_no_memory(c);
+    const int v = gpu_move_vector(c->out, 3, &c->in[NOW], 3, 16);
+    emit(&text, c, v);
+    a->count = mgx_shape_elements(&c->in[NOW]) / v;
+    a->rows = c->out->lens[0] * c->out->lens[1];
+    a->out[0] = c->out->strides[0];
+    a->out[1] = c->out->strides[2];
+    a->out[2] = c->out->strides[1];
+    a->bytes = mgx_shape_bytes(c->out);
+    c->detail = "new rows alone where past is its memory";
+    const struct gpu_launch how = gpu_launch_for(a->count);
+    return gpu_take_call(c, &a->call, &text, &how, (const int[]){NOW, ENDS, OLD}, 3);
+}
+
+static enum mgx_status run_pages(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                                 struct mgx_diag *diag)
+{
+    const struct pages *a = step->state;
+    struct gpu_device *d = gpu_machine(args->machine)->device;
+    void *stream = gpu_queue_stream(args->queue);
+    if (args->in[OLD] != args->out)
+        TRY(d->api->copy(d, stream, args->out, args->in[OLD], a->bytes, diag));
+    const struct gpu_arg list[] = {{&args->out, sizeof(void *), true},
+                                   {&args->in[NOW], sizeof(void *), true},
+                                   {&args->in[ENDS], sizeof(void *), true},
+                                   {&a->count, sizeof a->count, false},
+                                   {&a->rows, sizeof a->rows, false},
+                                   {&a->out[0], 8, false},
+                                   {&a->out[1], 8, false},
+                                   {&a->out[2], 8, false}};
+    return d->api->launch(d, stream, a->call.kernel, &a->call.how, list,
+                          (int)(sizeof list / sizeof *list), diag);
+}
+
+const struct mgx_plan_kernel gpu_kernel_paged_append = {
+    .name = "gpu::paged_append", .prepare = prepare_pages, .run = run_pages, .more = &family};

@@ -136,7 +136,7 @@ extern const struct mgx_plan_kernel *const gpu_kernels[];
     X(resize) X(pick) X(scan) X(scatter) X(lrn) X(grid_sample) X(topk) X(linear_attention)         \
     X(rnn_cluster) X(rnn) X(col2im) X(deform) X(pool_indices) X(max_unpool) X(roialign) X(det)     \
     X(tfidf) X(trees) X(nonzero) X(byte_range) X(suppression) X(unique) X(cache_append) X(rotary)                \
-    X(cache_attention) X(inverse) X(choose_token) X(sum_over_cards) X(absent)
+    X(cache_attention) X(paged_append) X(inverse) X(choose_token) X(sum_over_cards) X(absent)
 // clang-format on
 #define X(name) extern const struct mgx_plan_kernel gpu_kernel_##name;
 GPU_KERNELS(X)
