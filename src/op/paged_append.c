@@ -6,8 +6,8 @@
 //
 //     y[rows[t] / block, rows[t] % block, h] = now[0, h, t]          everything else as in past
 //
-// A token whose row is below 0, or behind the last one, is left out. Of tokens with the same row one
-// is kept, and nobody says which. Where past and result are one memory only the new rows move.
+// A token whose row is below 0, or behind the last one, is left out. Of tokens with the same row
+// one is kept, and nobody says which. Where past and result are one memory only the new rows move.
 #include "base/size.h"
 #include "op/rule/rule.h"
 

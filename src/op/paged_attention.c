@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// paged_attention: new tokens of several texts, side by side, look at the keys and values of their own
-// text, which lie in blocks that a table gives to it.
+// paged_attention: new tokens of several texts, side by side, look at the keys and values of their
+// own text, which lie in blocks that a table gives to it.
 //
 //     q {1, heads, tokens, size}, k {blocks, block, shared, size}, v {blocks, block, shared, width},
 //     sums {texts + 1}, past {texts}, table {texts, pages}[, sink {heads}]
@@ -9,8 +9,8 @@
 //     tokens [sums[s], sums[s + 1]) are of text s; token t of it has place past[s] + t - sums[s]
 //     key j of text s lies at k[table[s][j / block], j % block]
 //
-// A token sees the keys of its text up to its own place (`whole`: up to the text's last one), with a
-// window that many of them, as far as the table goes and names a block that there is. f, heads that
+// A token sees the keys of its text up to its own place (`whole`: up to the text's last one), with
+// a window that many of them, as far as the table goes and names a block that there is. f, heads that
 // share and sinks are cache_attention's. The keys of the new tokens are in the blocks already
 // (paged_append). Who sees nothing gets 0.
 #include <assert.h>

@@ -6,8 +6,8 @@
 //     its row of a cache is table[s][place / block] * block + place % block, or slot_mapping[t]
 //
 // New rows go to their blocks (paged_append), whose caches are results, and the tokens look at them
-// there (paged_attention). Caches of 8 bits become floats for that, as far as the table names them. All
-// lengths must be known.
+// there (paged_attention). Caches of 8 bits become floats for that, as far as the table names them.
+// All lengths must be known.
 #include <math.h>
 #include <string.h>
 

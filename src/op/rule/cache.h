@@ -21,8 +21,8 @@ struct mgx_paged_attention {
     bool whole; // a token sees all of its text, later tokens too
 };
 
-// The tokens [from, to) of the text behind one that ended at `from`: sums[s + 1] says where it ends,
-// as far as that is in order; the last one has all that are left.
+// The tokens [from, to) of the text behind one that ended at `from`: sums[s + 1] says where it
+// ends, as far as that is in order; the last one has all that are left.
 static inline int64_t mgx_paged_end(const int64_t *sums, int64_t texts, int64_t tokens,
                                     int64_t text, int64_t from)
 {
