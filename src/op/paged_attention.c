@@ -10,8 +10,8 @@
 //     key j of text s lies at k[table[s][j / block], j % block]
 //
 // A token sees the keys of its text up to its own place (`whole`: up to the text's last one), with
-// a window that many of them, as far as the table goes and names a block that there is. f, heads that
-// share and sinks are cache_attention's. The keys of the new tokens are in the blocks already
+// a window that many of them, as far as the table goes and names a block that there is. f, heads
+// that share and sinks are cache_attention's. The keys of the new tokens are in the blocks already
 // (paged_append). Who sees nothing gets 0.
 #include <assert.h>
 #include <inttypes.h>
