@@ -50,11 +50,14 @@ def test_killed_server_reads_what_was_compiled(tmp_path):
     with Server(str(tmp_path)) as one:
         check(one)
         assert "is compiled in" in one.said() and len(compiled_files(str(tmp_path))) == 1
-        one.stop(kill=True)
-        begin = time.monotonic()
-        one.start()
-        check(one)
-        assert time.monotonic() - begin < 1 and one.said().count("read as it was compiled before") == 1
+        took = []
+        while not took or (min(took) >= 1 and len(took) < 5):  # other work on the machine makes it longer, nothing makes it shorter
+            one.stop(kill=True)
+            begin = time.monotonic()
+            one.start()
+            check(one)
+            took.append(time.monotonic() - begin)
+        assert min(took) < 1 and one.said().count("read as it was compiled before") == len(took)
         one.stop(kill=True)
         with open(compiled_files(str(tmp_path))[0], "r+b") as file:  # a file that was cut is compiled anew
             file.truncate(5000)
