@@ -110,7 +110,7 @@ static struct mgx_ins *share(struct mgx_ins *ins)
     struct mgx_ins *x = mgx_emit_binary(ins, &mgx_op_mul, ins->in[0], part_over(ins, range, 2));
     x = mgx_emit_binary(ins, &mgx_op_add, x, part_over(ins, range, 3));
     struct mgx_ins *in[] = {x, mgx_emit_splat(ins, &like, (float)(1 / 255.0))};
-    return x && in[1] ? mgx_emit_again(ins, ins, in, 2) : NULL;
+    return x && in[1] ? mgx_insert(ins->owner, ins, ins->op, ins->attr, in, 2, NULL, 0) : NULL;
 }
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
