@@ -302,6 +302,31 @@ CASE(nodes_after_it_take_what_comes)
     mgx_program_destroy(p);
 }
 
+// Padding of what has no known rank waits, however much of the padding is known.
+CASE(padding_waits_for_the_rank)
+{
+    struct pb g = {0}, attrs = {0};
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){6});
+    pb_input(&g, "k", INT64, 1, (int64_t[]){2});
+    pb_attr_int(&attrs, "axis", 0);
+    pb_node(&g, "Split", "x,k", "a,b", &attrs);
+    pb_attr_ints(&attrs, "pads", (int64_t[]){1, 2}, 2);
+    pb_node(&g, "Pad", "a", "y", &attrs);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 10);
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    if (!p)
+        printf("%s\n", diag.text);
+    CHECK(p);
+    struct mgx_tensor args[] = {floats(x, 1, (int64_t[]){6}), ints((int64_t[]){4, 2}, 2)};
+    double y[7];
+    CHECK_INT(run_model(p, args, 2, NULL, y, 7), 7);
+    for (int i = 0; i < 7; i++) // one place before, two behind
+        CHECK_NEAR(y[i], i > 0 && i < 5 ? x[i - 1] : 0, 0);
+    mgx_program_destroy(p);
+}
+
 // Pieces of a split by constants, beside an axis that is open: the node behind them waits for nothing.
 CASE(known_pieces_wait_for_nothing)
 {
@@ -342,5 +367,6 @@ TEST_MAIN(ROW(known_pieces_wait_for_nothing) ROW(sizes_come_with_the_run)
                           ROW(attributes_of_functions_travel_along)
                               ROW(bodies_with_captures_may_hold_deferred_nodes)
                                   ROW(nodes_after_it_take_what_comes)
-                                      ROW(promises_by_an_attribute_name_it)
-                                          ROW(lengths_alone_tell_lengths))
+                                      ROW(padding_waits_for_the_rank)
+                                          ROW(promises_by_an_attribute_name_it)
+                                              ROW(lengths_alone_tell_lengths))
