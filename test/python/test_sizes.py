@@ -431,3 +431,22 @@ def test_two_reshapes_of_one_layout():
         want = x.T.reshape(-1)
         for i, y in enumerate(program.run({name: x for name in names})):
             np.testing.assert_array_equal(np.array(y), want.reshape([m * k if i == d else 1 for d in range(3)]))
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("shape", [(2, 3), (1, 4), (0, 3), (2, 3, 4)])
+def test_repeats_that_a_run_says(shape, target):
+    axes = [f"d{i}" for i in range(len(shape))]
+    nodes = [helper.make_node("Tile", ["x", "r"], ["t"]), helper.make_node("Neg", ["t"], ["y"])]
+    program = migraphx.parse_onnx(model(nodes, [("x", FLOAT, axes), ("r", INT64, [len(shape)])], [("y", FLOAT, None)], []), dynamic_dims=True)
+    assert "deferred" not in str(program)  # its rank is known, and so is all that follows
+    program.compile(migraphx.get_target(target))
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for repeats in ([1, 1, 1], [2, 2, 2], [3, 1, 2], [0, 2, 1], [2, 0, 0]):
+        repeats = np.array(repeats[:len(shape)])
+        got = np.array(program.run({"x": x, "r": repeats})[0])
+        np.testing.assert_array_equal(got, -np.tile(x, repeats))
+    for wrong in (-1, 1 << 60):
+        if 0 not in shape or wrong < 0:
+            with pytest.raises(RuntimeError):
+                program.run({"x": x, "r": np.full(len(shape), wrong)})

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "import/spans.h"
 #include "onnx/build.h"
 
 // --- Tile ---
@@ -24,6 +25,44 @@ static enum mgx_status repeat_ranges(struct mgx_node *n, struct mgx_ints repeats
             y = mgx_build_concat(n, i, copies, (int)repeats.v[i]);
     }
     n->out[0] = y == n->in[0] ? mgx_build_unary(n, &mgx_op_identity, y) : y;
+    return MGX_OK;
+}
+
+// A number of repeats, which is refused below 0: nothing could have that many values.
+static struct mgx_ins *repeats_of(struct mgx_node *n, int axis)
+{
+    struct mgx_ins *times = mgx_build_slice(n, n->in[1], 0, axis, axis + 1),
+                   *zero =
+                       mgx_build_reshape(n, mgx_build_scalar(n, MGX_INT64, 0), (int64_t[]){1}, 1),
+                   *values =
+                       mgx_build_emit(n, &mgx_op_broadcast_with_dims, NULL, MGX_IN(zero, times));
+    return mgx_build_emit(n, &mgx_op_dimensions_of,
+                          MGX_ATTRS(mgx_int("start", 0), mgx_int("end", 1)), MGX_IN(values));
+}
+
+// Where repeats are not known, every axis is read by its indices, again and again.
+static enum mgx_status repeat_late(struct mgx_node *n)
+{
+    struct mgx_ins *x = n->in[0], *repeats = n->in[1], *y = x;
+    struct mgx_dim spans[MGX_MAX_RANK];
+    const int rank = mgx_build_rank(x);
+    int count = 0;
+    if (mgx_build_rank(repeats) != 1 || repeats->shape.type != MGX_INT64 ||
+        !mgx_build_is_static(repeats))
+        return mgx_onnx_defer(n);
+    if (repeats->shape.lens[0] != rank)
+        return mgx_node_invalid(n, "%lld repeats for rank %d", (long long)repeats->shape.lens[0],
+                                rank);
+    const bool known = mgx_build_spans(repeats, spans, &count) && count == rank;
+    for (int i = 0; i < rank; i++) {
+        if (known && spans[i].min == 1 && spans[i].max == 1)
+            continue;
+        struct mgx_ins *length = mgx_build_dim(n, x, i);
+        struct mgx_ins *to =
+            mgx_build_indices_to(n, mgx_build_binary(n, &mgx_op_mul, repeats_of(n, i), length));
+        y = mgx_build_gather(n, y, mgx_build_binary(n, &mgx_op_mod, to, length), i);
+    }
+    n->out[0] = y == x ? mgx_build_unary(n, &mgx_op_identity, y) : y;
     return MGX_OK;
 }
 
@@ -49,8 +88,10 @@ static enum mgx_status tile(struct mgx_node *n)
         return tile_axis(n);
     struct mgx_ints repeats = {0};
     TRY(mgx_node_need(n, 2, 2));
-    if (mgx_build_rank(n->in[0]) < 0 || !mgx_node_constant_ints(n, 1, &repeats))
+    if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
+    if (!mgx_node_constant_ints(n, 1, &repeats))
+        return repeat_late(n);
     return mgx_build_is_static(n->in[0]) ? mgx_build_tile(n, n->in[0], repeats, &n->out[0])
                                          : repeat_ranges(n, repeats);
 }
