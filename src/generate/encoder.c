@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "generate/beforehand.h"
 #include "op/op.h"
 #include "pass/pass.h"
 
@@ -212,7 +213,8 @@ static enum mgx_status check_crossing(const struct linker *l)
         return mgx_fail_memory(l->diag);
     inputs_of(e->stages[1], inputs, count);
     for (int i = 0; i < count; i++)
-        if (i >= e->input_count || strcmp(e->inputs[i].name, mgx_parameter_name(inputs[i])) != 0)
+        if (i >= e->input_count[1] ||
+            strcmp(e->inputs[1][i].name, mgx_parameter_name(inputs[i])) != 0)
             return mgx_fail(l->diag, MGX_UNSUPPORTED,
                             "what the decoder makes of the encoder's results depends on input "
                             "\"%.80s\" too",
@@ -220,15 +222,83 @@ static enum mgx_status check_crossing(const struct linker *l)
     return MGX_OK;
 }
 
+// --- beforehand ---
+
+static const struct mgx_given *given_called(const struct mgx_encoder *e, const char *name)
+{
+    for (int i = 0; i < e->given_count; i++)
+        if (strcmp(e->given[i].name, name) == 0)
+            return &e->given[i];
+    return NULL;
+}
+
+// The third stage takes given inputs and nothing else.
+static enum mgx_status link_beforehand(struct linker *l)
+{
+    struct mgx_encoder *e = l->out;
+    const int count = inputs_of(e->stages[2], NULL, 0);
+    struct mgx_ins **inputs = MGX_NEW_ARRAY(&e->arena, struct mgx_ins *, count + 1);
+    e->inputs[2] = MGX_NEW_ARRAY(&e->arena, struct mgx_given, count + 1);
+    if (!inputs || !e->inputs[2])
+        return mgx_fail_memory(l->diag);
+    inputs_of(e->stages[2], inputs, count);
+    for (int i = 0; i < count; i++) {
+        const struct mgx_given *g = given_called(e, mgx_parameter_name(inputs[i]));
+        assert(g);
+        e->inputs[2][e->input_count[2]++] = *g;
+    }
+    return MGX_OK;
+}
+
+// Those given inputs that the decoder still reads, and the told ones.
+static enum mgx_status link_told(struct linker *l, int told)
+{
+    struct mgx_encoder *e = l->out;
+    const struct mgx_module *m = mgx_program_main(l->parts->decoder);
+    struct mgx_given *list = MGX_NEW_ARRAY(&e->arena, struct mgx_given, e->given_count + told);
+    int count = 0;
+    if (!list)
+        return mgx_fail_memory(l->diag);
+    for (int i = 0; i < e->given_count; i++)
+        if (mgx_find_parameter(m, e->given[i].name))
+            list[count++] = e->given[i];
+    for (int i = 0; i < told; i++)
+        list[count++] =
+            (struct mgx_given){mgx_arena_printf(&e->arena, "told:%d", i), .stage = 2, .at = i};
+    e->given = list;
+    e->given_count = count;
+    return e->arena.failed ? mgx_fail_memory(l->diag) : MGX_OK;
+}
+
+static enum mgx_status take_beforehand(struct linker *l)
+{
+    struct mgx_encoder *e = l->out;
+    const char **names = MGX_NEW_ARRAY(&e->arena, const char *, e->given_count + 1);
+    int told;
+    if (!names)
+        return mgx_fail_memory(l->diag);
+    for (int i = 0; i < e->given_count; i++)
+        names[i] = e->given[i].name;
+    TRY(mgx_take_beforehand(l->parts->decoder, names, e->given_count, &e->stages[2], &told,
+                            l->diag));
+    if (!told)
+        return MGX_OK;
+    TRY(tidy(e->stages[2], l->diag));
+    TRY(tidy(l->parts->decoder, l->diag));
+    TRY(link_beforehand(l));
+    return link_told(l, told);
+}
+
 static enum mgx_status link_all(struct linker *l)
 {
     struct mgx_encoder *e = l->out;
     TRY(part_decoder(l));
     if (e->stages[1]) {
-        TRY(link_inputs(l, e->stages[1], false, &e->inputs, &e->input_count));
+        TRY(link_inputs(l, e->stages[1], false, &e->inputs[1], &e->input_count[1]));
         TRY(check_crossing(l));
     }
     TRY(link_inputs(l, l->parts->decoder, e->stages[1], &e->given, &e->given_count));
+    TRY(take_beforehand(l));
     for (int i = 0; i < MGX_ENCODER_STAGES; i++)
         e->weights += e->stages[i] ? mgx_roles_weights(e->stages[i]) : 0;
     return e->given_count ? MGX_OK

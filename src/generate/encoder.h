@@ -2,6 +2,7 @@
 // What a text is about: the encoder of a model, and what it makes of a caller's inputs.
 //
 //     inputs  --encoder-->  hidden states  --crossing-->  keys and values of them, of every layer
+//             --beforehand-->  what the decoder computes of these alone (beforehand.h)
 //
 // A decoder takes these as inputs that stay the same for all tokens of a text: the hidden states
 // themselves, or keys and values. Where the encoder does not give those, the crossing is the part
@@ -17,7 +18,7 @@
 
 #define MGX_ENCODER_MASK "attention_mask"
 
-enum { MGX_ENCODER_STAGES = 2 };
+enum { MGX_ENCODER_STAGES = 3 };
 
 // Where an input comes from: the result of a stage by its number, or one of these. Keys and values
 // are of no token, but the decoder takes the number of texts from its tokens' shape.
@@ -29,11 +30,11 @@ struct mgx_given {
 };
 
 struct mgx_encoder {
-    struct mgx_program *stages[MGX_ENCODER_STAGES]; // the second may be NULL
+    struct mgx_program *stages[MGX_ENCODER_STAGES]; // the second and third may be NULL
     struct mgx_given *given;
     int given_count;
-    struct mgx_given *inputs; // of the second stage
-    int input_count;
+    struct mgx_given *inputs[MGX_ENCODER_STAGES]; // of the second and third
+    int input_count[MGX_ENCODER_STAGES];
     size_t weights; // bytes of literals
     bool by_one;    // the decoder that is left takes one token at a time
     struct mgx_arena arena;

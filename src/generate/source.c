@@ -112,8 +112,8 @@ static enum mgx_status run_stage(struct encoding *c, int stage,
 // The first token, of as many texts as there are.
 static enum mgx_status make_token(struct encoding *c)
 {
-    for (int i = 0; i < c->e->input_count; i++) {
-        const struct mgx_given *g = &c->e->inputs[i];
+    for (int i = 0; i < c->e->input_count[1]; i++) {
+        const struct mgx_given *g = &c->e->inputs[1][i];
         if (g->stage != MGX_GIVEN_ANY_TOKEN)
             continue;
         const struct mgx_shape *type =
@@ -127,27 +127,28 @@ static enum mgx_status make_token(struct encoding *c)
     return MGX_OK;
 }
 
-static enum mgx_status run_crossing(struct encoding *c)
+// A stage behind the encoder.
+static enum mgx_status run_behind(struct encoding *c, int stage)
 {
-    const struct mgx_encoder *e = c->e;
-    struct mgx_named_tensor *list =
-        MGX_NEW_ARRAY(&c->arena, struct mgx_named_tensor, e->input_count + 1);
+    const int count = c->e->input_count[stage];
+    struct mgx_named_tensor *list = MGX_NEW_ARRAY(&c->arena, struct mgx_named_tensor, count + 1);
     if (!list)
         return mgx_fail_memory(c->diag);
-    TRY(make_token(c));
-    for (int i = 0; i < e->input_count; i++)
-        list[i] = (struct mgx_named_tensor){e->inputs[i].name, *given(c, &e->inputs[i])};
-    return run_stage(c, 1, list, e->input_count);
+    for (int i = 0; i < count; i++) {
+        const struct mgx_given *g = &c->e->inputs[stage][i];
+        list[i] = (struct mgx_named_tensor){g->name, *given(c, g)};
+    }
+    return run_stage(c, stage, list, count);
 }
 
-static enum mgx_status check_one(const struct encoding *c, int i)
+static enum mgx_status check_one(const struct encoding *c)
 {
-    const struct mgx_shape *s = &given(c, &c->e->given[i])->shape;
+    const struct mgx_shape *s = &c->results[0][0].shape;
     if (s->rank == 0 || s->lens[0] == 1)
         return MGX_OK;
     return mgx_fail(c->diag, MGX_INVALID,
-                    "a text is about one thing, and these inputs make \"%.80s\" of %lld of them",
-                    c->e->given[i].name, (long long)s->lens[0]);
+                    "a text is about one thing, and the encoder's result is of %lld of them",
+                    (long long)s->lens[0]);
 }
 
 // Values of the caller are copied: he may write there afterwards.
@@ -161,7 +162,6 @@ static enum mgx_status take_values(struct encoding *c, struct mgx_source **out)
     *out = s;
     for (int i = 0; i < s->count; i++) {
         const struct mgx_tensor *t = given(c, &e->given[i]);
-        TRY(check_one(c, i));
         if (e->given[i].stage == MGX_GIVEN_BY_CALLER)
             TRY(mgx_tensor_clone(&s->values[i], t, c->diag));
         else
@@ -189,8 +189,11 @@ static enum mgx_status encode(struct encoding *c, const struct mgx_named_tensor 
     TRY(name_inputs(c));
     TRY(seat_inputs(c, inputs, count));
     TRY(run_stage(c, 0, c->inputs, c->input_count));
-    if (c->e->stages[1])
-        TRY(run_crossing(c));
+    TRY(check_one(c));
+    TRY(make_token(c));
+    for (int i = 1; i < MGX_ENCODER_STAGES; i++)
+        if (c->e->stages[i])
+            TRY(run_behind(c, i));
     return take_values(c, out);
 }
 

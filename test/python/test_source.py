@@ -145,7 +145,7 @@ def test_several_sources_in_one_are_refused(tmp_path):
     generator = migraphx.generator(str(tmp_path), TARGET)
     text = generator.add()
     generator.append(text, [2])
-    with pytest.raises(RuntimeError, match="one thing.* 2 of them"):
+    with pytest.raises(RuntimeError, match="one thing.* of 2 of them"):
         generator.set_source(text, {"input_ids": np.ones((2, 3), np.int64)})
 
 
