@@ -34,7 +34,7 @@ static enum depends depends_of(const struct mgx_ins *ins)
 static void mark(struct mgx_module *m, const char *const *given, int count)
 {
     MGX_EACH (ins, m)
-        ins->mark = ins->op != &mgx_op_param          ? (int64_t)depends_of(ins)
+        ins->mark = ins->op != &mgx_op_param      ? (int64_t)depends_of(ins)
                     : is_given(ins, given, count) ? GIVEN
                                                   : MORE;
 }

@@ -70,7 +70,8 @@ CASE(work_on_given_inputs_is_done_beforehand)
                                   "t = transpose[permutation={1, 0}](k)\n"
                                   "y = dot(x,t)\n"
                                   "z = @return(y)\n");
-    static const char *const both[] = {"x", "g"}, *const later[] = {"x", "told:0"}, *const first[] = {"g"};
+    static const char *const both[] = {"x", "g"}, *const later[] = {"x", "told:0"},
+                             *const first[] = {"g"};
     static const float values[2][4] = {{1, 2, 3, 4}, {-1, 0.5, 2, 7}};
     struct mgx_program *before = NULL;
     struct mgx_diag diag;
@@ -97,15 +98,14 @@ CASE(work_on_given_inputs_is_done_beforehand)
 
 CASE(views_lengths_and_what_depends_on_more_stay)
 {
-    struct mgx_program *p =
-        parse("module: \"main\"\n"
-              "x = @param:x -> float_type, {2, 2}, {2, 1}\n"
-              "g = @param:g -> dynamic, float_type, {2, s[0..]}\n"
-              "h = @param:h -> float_type, {2, 2}, {2, 1}\n"
-              "t = transpose[permutation={1, 0}](g)\n"
-              "d = dimensions_of[start=0,end=2](g)\n"
-              "m = add(x,h)\n"
-              "z = @return(t,d,m)\n");
+    struct mgx_program *p = parse("module: \"main\"\n"
+                                  "x = @param:x -> float_type, {2, 2}, {2, 1}\n"
+                                  "g = @param:g -> dynamic, float_type, {2, s[0..]}\n"
+                                  "h = @param:h -> float_type, {2, 2}, {2, 1}\n"
+                                  "t = transpose[permutation={1, 0}](g)\n"
+                                  "d = dimensions_of[start=0,end=2](g)\n"
+                                  "m = add(x,h)\n"
+                                  "z = @return(t,d,m)\n");
     struct mgx_program *before = NULL;
     struct mgx_diag diag;
     int count;
