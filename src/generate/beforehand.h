@@ -6,9 +6,9 @@
 //
 // Such are keys and values where a decoder makes them of hidden states.
 //
-// Holds: a product is among what is taken out. Less is cheap where it is: a scaled copy of Whisper's
-// keys was read more slowly than they are scaled anew. What says lengths stays, since passes read
-// it. Cost: O(instructions), and a copy of the program's instructions.
+// Holds: a product is among what is taken out. Less is cheap where it is: a scaled copy of
+// Whisper's keys was read more slowly than they are scaled anew. What says lengths stays, since
+// passes read it. Cost: O(instructions), and a copy of the program's instructions.
 #pragma once
 
 #include "ir/module.h"
