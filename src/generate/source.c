@@ -151,7 +151,17 @@ static enum mgx_status check_one(const struct encoding *c)
                     (long long)s->lens[0]);
 }
 
-// Values of the caller are copied: he may write there afterwards.
+// Does it lie in memory of the caller's, or of an input that goes with the run? A result may be a
+// view of an input.
+static bool is_lent(const struct encoding *c, const struct mgx_tensor *t)
+{
+    bool lent = !t->storage;
+    for (int i = 0; i < c->input_count; i++)
+        lent |= t->storage == c->inputs[i].tensor.storage;
+    return lent;
+}
+
+// What lies in the caller's memory is copied: he may write there afterwards, or give it back.
 static enum mgx_status take_values(struct encoding *c, struct mgx_source **out)
 {
     const struct mgx_encoder *e = c->e;
@@ -162,7 +172,7 @@ static enum mgx_status take_values(struct encoding *c, struct mgx_source **out)
     *out = s;
     for (int i = 0; i < s->count; i++) {
         const struct mgx_tensor *t = given(c, &e->given[i]);
-        if (e->given[i].stage == MGX_GIVEN_BY_CALLER)
+        if (is_lent(c, t))
             TRY(mgx_tensor_clone(&s->values[i], t, c->diag));
         else
             s->values[i] = mgx_tensor_share(t);

@@ -89,9 +89,11 @@ CASE(work_on_given_inputs_is_done_beforehand)
     mgx_remove(mgx_find_parameter(mgx_program_main(p), "g"));
     mgx_remove(mgx_find_parameter(mgx_program_main(before), "x"));
     memcpy(told[0], values[0], sizeof told[0]);
-    run(before, first, &values[1], 1, told[1]);
-    run(p, later, told, 2, got);
-    CHECK(memcmp(got, want, sizeof want) == 0);
+    for (int i = 0; i < 3; i++) {
+        run(before, first, &values[1], 1, told[1]);
+        run(p, later, told, 2, got);
+        CHECK(memcmp(got, want, sizeof want) == 0);
+    }
     mgx_program_destroy(before);
     mgx_program_destroy(p);
 }
