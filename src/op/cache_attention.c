@@ -13,7 +13,6 @@
 // `whole` all tokens have the position of the entry's last one. A sink is one score more per head
 // that takes its share of the softmax. Who sees nothing gets 0.
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 
 #include "base/size.h"
@@ -53,17 +52,6 @@ static enum mgx_status require_types(struct mgx_shape_call *c)
     return mgx_require_integral(c, ENDS);
 }
 
-static enum mgx_status require_heads(struct mgx_shape_call *c)
-{
-    const struct mgx_dim heads = mgx_shape_dim(c->in[Q], 1), shared = mgx_shape_dim(c->in[K], 1);
-    if (mgx_dim_is_fixed(&heads) && mgx_dim_is_fixed(&shared) &&
-        (shared.min < 1 ? heads.min > 0 : heads.min % shared.min != 0))
-        return mgx_fail(c->diag, MGX_INVALID,
-                        "%s: %" PRId64 " query heads do not share %" PRId64 " key heads",
-                        c->op->name, heads.min, shared.min);
-    return MGX_OK;
-}
-
 // A length of 1 or that of the queries.
 static enum mgx_status require_bias(struct mgx_shape_call *c)
 {
@@ -84,7 +72,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     for (int i = 0; i < ENDS; i++)
         TRY(mgx_require_rank(c, i, 4, 4));
     TRY(mgx_require_rank(c, ENDS, 1, 1));
-    TRY(require_heads(c));
+    TRY(mgx_require_shared_heads(c, mgx_shape_dim(c->in[Q], 1), mgx_shape_dim(c->in[K], 1)));
     struct mgx_dim *dims = mgx_edit_dims(c, c->in[Q], 4);
     if (!dims)
         return MGX_NO_MEMORY;

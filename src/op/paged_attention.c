@@ -14,7 +14,6 @@
 // that share and sinks are cache_attention's. The keys of the new tokens are in the blocks already
 // (paged_append). Who sees nothing gets 0.
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 
 #include "base/size.h"
@@ -55,21 +54,10 @@ static enum mgx_status require_operands(struct mgx_shape_call *c)
     return MGX_OK;
 }
 
-static enum mgx_status require_heads(struct mgx_shape_call *c)
-{
-    const struct mgx_dim heads = mgx_shape_dim(c->in[Q], 1), shared = mgx_shape_dim(c->in[K], 2);
-    if (mgx_dim_is_fixed(&heads) && mgx_dim_is_fixed(&shared) &&
-        (shared.min < 1 ? heads.min > 0 : heads.min % shared.min != 0))
-        return mgx_fail(c->diag, MGX_INVALID,
-                        "%s: %" PRId64 " query heads do not share %" PRId64 " key heads",
-                        c->op->name, heads.min, shared.min);
-    return MGX_OK;
-}
-
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     TRY(require_operands(c));
-    TRY(require_heads(c));
+    TRY(mgx_require_shared_heads(c, mgx_shape_dim(c->in[Q], 1), mgx_shape_dim(c->in[K], 2)));
     struct mgx_dim *dims = mgx_edit_dims(c, c->in[Q], 4);
     if (!dims)
         return MGX_NO_MEMORY;

@@ -14,7 +14,7 @@
 // Of several products that meet in a group one is its own: what is made of another one alone stays
 // outside, for that product to take it (silu(x A) * (x B), sums of integers with their scales).
 // Bytes that are made of one product or of bytes stay together, however many steps they take, where
-// the target makes a table of them. What else ends a product is its word too (roles.h).
+// the target makes a table of them. What else ends a product is its word too (product.h).
 //
 // Cost: every instruction is looked at a bounded number of times: a group takes at most MAX_BODY,
 // or MAX_TABLE where it is a function of bytes.
@@ -203,14 +203,6 @@ static bool find_parts(const struct group *g, struct parts *p)
     return made_of(p, g->ins[0]) && !is_single(made_of(p, g->ins[0])) && p->own;
 }
 
-static bool is_constant(const struct mgx_ins *ins)
-{
-    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast) &&
-           ins->in_count == 1)
-        ins = ins->in[0];
-    return ins->literal != NULL;
-}
-
 // Bytes that are made of one operand, through whatever other bytes, are a function of it: a table,
 // where bytes or a product are what it works on and the target takes it whole.
 static bool is_function(const struct group *g)
@@ -219,7 +211,7 @@ static bool is_function(const struct group *g)
     if (g->ins[0]->op != &mgx_op_quantizelinear)
         return false;
     for (int i = 0; i < g->in_count; i++) {
-        if (is_constant(g->in[i]))
+        if (mgx_is_spread_literal(g->in[i]))
             continue;
         if (varies)
             return false;

@@ -2,10 +2,11 @@
 // What whoever computes cache_append, cache_attention or a rotation of heads knows of them.
 #pragma once
 
+#include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/map.h"
+#include "op/rule/rule.h"
 
 struct mgx_cache_attention {
     double scale, cap;
@@ -40,6 +41,18 @@ static inline uint64_t mgx_cache_mark(const int64_t *lens)
 static inline uint64_t mgx_cache_mark_entry(uint64_t mark, int64_t count)
 {
     return mgx_hash_bytes(&count, sizeof count, mark) | 1;
+}
+
+// Heads of queries share those of keys evenly, as far as both numbers are known.
+static inline enum mgx_status mgx_require_shared_heads(struct mgx_shape_call *c,
+                                                       struct mgx_dim heads, struct mgx_dim shared)
+{
+    if (mgx_dim_is_fixed(&heads) && mgx_dim_is_fixed(&shared) &&
+        (shared.min < 1 ? heads.min > 0 : heads.min % shared.min != 0))
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: %" PRId64 " query heads do not share %" PRId64 " key heads",
+                        c->op->name, heads.min, shared.min);
+    return MGX_OK;
 }
 
 // Where the new tokens of an entry begin.

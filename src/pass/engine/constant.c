@@ -140,6 +140,14 @@ static bool repeats(const struct mgx_tensor *t, int64_t count)
     return memcmp(data, data + size, (size_t)(count - 1) * size) == 0;
 }
 
+bool mgx_is_spread_literal(const struct mgx_ins *ins)
+{
+    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast) &&
+           ins->in_count == 1)
+        ins = ins->in[0];
+    return ins->literal != NULL;
+}
+
 const struct mgx_tensor *mgx_scalar_constant(const struct mgx_ins *ins)
 {
     while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast ||

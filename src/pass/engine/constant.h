@@ -28,6 +28,8 @@ bool mgx_is_joined(const struct mgx_ins *ins);
 bool mgx_is_widened(const struct mgx_ins *ins);
 // One of the two, of literals by now; pieces may be literals that are widened.
 bool mgx_is_joined_weights(const struct mgx_ins *ins);
+// Is it a literal, behind broadcasts of known lengths?
+bool mgx_is_spread_literal(const struct mgx_ins *ins);
 // The literal of one value, a number, that an operand is everywhere, behind broadcasts; NULL.
 const struct mgx_tensor *mgx_scalar_constant(const struct mgx_ins *ins);
 // Do all elements have one value? Literals behind views; at least one element.

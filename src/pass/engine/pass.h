@@ -9,7 +9,7 @@
 #include "op/op.h"
 
 struct mgx_region;        // region.h
-struct mgx_product_roles; // roles.h
+struct mgx_product_roles; // product.h
 struct mgx_pass_trail;    // history.h
 
 // What is constant of a product of bytes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The roles of what a product takes; see roles.h.
+// The roles of what a product takes; see product.h.
 #include "pass/engine/product.h"
 
 #include <assert.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What products of a card take before and behind them, for passes that ask (mgx_pass_target.takes).
 #include "op/op.h"
+#include "pass/engine/constant.h"
 #include "pass/engine/product.h"
 #include "targets/gpu/lower/lower.h"
 
@@ -13,14 +14,6 @@ static bool is_light(const struct mgx_ins *ins)
            ins->op == &mgx_op_quantizelinear;
 }
 
-static bool is_constant(const struct mgx_ins *ins)
-{
-    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast) &&
-           ins->in_count == 1)
-        ins = ins->in[0];
-    return ins->literal != NULL;
-}
-
 // Is it made in light steps, that nobody else reads, of one array of bytes in memory and of
 // constants? *from: that array, NULL before the first call.
 static bool is_near_bytes(const struct mgx_ins *ins, const struct mgx_ins **from, int depth)
@@ -29,7 +22,7 @@ static bool is_near_bytes(const struct mgx_ins *ins, const struct mgx_ins **from
         return false;
     for (int i = 0; i < ins->in_count; i++) {
         const struct mgx_ins *in = ins->in[i];
-        if (is_constant(in) || in == *from)
+        if (mgx_is_spread_literal(in) || in == *from)
             continue;
         if (is_light(in) && !mgx_type_is_byte(in->shape.type)) {
             if (!is_near_bytes(in, from, depth - 1))
@@ -57,7 +50,8 @@ static bool takes_bytes(const struct mgx_product_roles *roles)
 {
     if (roles->meet && roles->meet->op != &mgx_op_add && roles->meet->op != &mgx_op_mul)
         return false;
-    for (int i = 1; i < roles->step_count && !comes_from_bytes(roles->bytes); i++)
+    const bool near = comes_from_bytes(roles->bytes);
+    for (int i = 1; i < roles->step_count && !near; i++)
         if (roles->steps[i]->op == &mgx_op_quantizelinear &&
             !mgx_step_leads(roles, roles->bytes, roles->steps[i]) &&
             !comes_from_bytes(roles->steps[i]))
