@@ -5,12 +5,15 @@
 // Holds: bytes of a card are never touched here but through their memory's own functions.
 // Cost: a copy makes a queue and waits; nothing here is for the inside of a loop.
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
 
 static const char host_name[] = "host";
+
+enum { WHOLE_NAME = 128 }; // bytes of a card's name with its driver
 
 // The target whose programs have a memory of their own.
 static enum mgx_status find_target(const struct mgx_target **out, struct mgx_diag *diag)
@@ -23,9 +26,16 @@ static enum mgx_status find_target(const struct mgx_target **out, struct mgx_dia
     return mgx_fail(diag, MGX_NOT_FOUND, "no target of this build has memory of its own");
 }
 
-static const char *name_or_environment(const char *device)
+// ":n" is a number among the cards of the driver that the environment chose.
+static const char *full_name(const char *device, char *room, size_t size)
 {
-    return device && *device ? device : mgx_api_environment()->gpu_device;
+    const char *chosen = mgx_api_environment()->gpu_device;
+    if (!device || !*device)
+        return chosen;
+    if (*device != ':' || !chosen)
+        return device;
+    snprintf(room, size, "%.*s%s", (int)strcspn(chosen, ":"), chosen, device);
+    return room;
 }
 
 enum mgx_status mgx_api_find_memory(const char *device, const struct mgx_memory **out,
@@ -37,7 +47,8 @@ enum mgx_status mgx_api_find_memory(const char *device, const struct mgx_memory 
     if (device && strcmp(device, host_name) == 0)
         return MGX_OK;
     TRY(find_target(&target, diag));
-    return target->memory(name_or_environment(device), out, diag);
+    char room[WHOLE_NAME];
+    return target->memory(full_name(device, room, sizeof room), out, diag);
 }
 
 static enum mgx_status require_numbers(const struct mgx_shape *s, struct mgx_diag *diag)
@@ -228,12 +239,12 @@ migraphx_status migraphx_device_card(char *out, size_t out_size, const char *dev
     API_DIAG(diag);
     enum { ROOM = 24 };
     const struct mgx_target *target;
-    char name[ROOM] = "";
+    char name[ROOM] = "", whole[WHOLE_NAME];
     enum mgx_status status = find_target(&target, &diag);
     if (number > INT16_MAX)
         return mgx_api_bad("%s: there is no card %zu", __func__, number);
     if (status == MGX_OK)
-        status = target->card(name_or_environment(device), (int)number, name, &diag);
+        status = target->card(full_name(device, whole, sizeof whole), (int)number, name, &diag);
     if (status == MGX_OK && strlen(name) >= out_size)
         return mgx_api_bad("%s: \"%s\" needs %zu bytes, %zu are given", __func__, name,
                            strlen(name) + 1, out_size);

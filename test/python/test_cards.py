@@ -33,7 +33,8 @@ def test_two_cards():
     if CHILD or not os.path.exists(os.path.join(FOLDER, "libamdhip64.so.7")):
         pytest.skip("no emulated cards")
     pytest.importorskip("onnx")
-    environment = dict(os.environ, MGX_TWO_CARDS="1", MIGRAPHX_GPU_DEVICE="hip", LD_LIBRARY_PATH=FOLDER,
+    environment = dict(os.environ, MGX_TWO_CARDS="1", MIGRAPHX_GPU_DEVICE="hip",
+                       LD_LIBRARY_PATH=FOLDER + ":" + os.environ.get("LD_LIBRARY_PATH", ""),
                        MIGRAPHX_KERNEL_CACHE=os.path.join(FOLDER, "kernels"))
     done = subprocess.run([sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", os.path.basename(__file__)],
                           env=environment, capture_output=True, text=True, cwd=HERE)
@@ -255,6 +256,18 @@ def test_the_driver_times_cards_alone_and_together(path):
     assert "Card 1 alone: " in said and "2 cards together: " in said
     assert "cards" not in json.loads(drive("perf", path, "--gpu", "-n", "4", "--json").stdout)
     assert "no number 9" in drive("perf", path, "--cards", "0,9", "-n", "4", code=1).stderr
+
+
+@in_driver
+def test_a_number_is_of_the_chosen_kind_of_card(path):
+    # HIP's stand-in is the first kind that is found; OpenCL's card is the processor
+    environment = dict(os.environ, MIGRAPHX_GPU_DEVICE="opencl")
+    time = [os.environ["MGX_DRIVER"], "perf", path, "-n", "1", "--json"]
+    if subprocess.run([*time, "--gpu"], capture_output=True, env=environment).returncode:
+        pytest.skip("no card of OpenCL")
+    done = subprocess.run([*time, "--cards", "0"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rate_together"] > 0
 
 
 @in_driver
