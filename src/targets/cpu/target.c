@@ -106,8 +106,6 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         return mgx_fail_memory(diag);
     machine->isa = isa;
     machine->fast_math = options->fast_math;
-    // Of several plans the one for any size grows the pages of the weights that all of them read.
-    atomic_init(&machine->growth.begun, options->shared && !options->simplified);
     const enum mgx_status status =
         mgx_pool_acquire_team(options->team, options->threads, &machine->pool, diag);
     machine->base.target = &cpu_plan_target;
