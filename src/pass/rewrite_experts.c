@@ -4,10 +4,11 @@
 //     fewer rows than matrices   =>  dot(x, w[which]')           each row by its own matrix, gathered
 //     else                       =>  dot(x, w')[which, row]      all rows by all, and one of each taken
 //
-// For targets without kernels of their own. Holds: sizes are static. Cost: matrices are copied, or
-// multiplied for nothing.
+// For targets without kernels of their own: one that has some is asked (tag "experts").
+// Holds: sizes are static. Cost: matrices are copied, or multiplied for nothing.
 #include "op/op.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/region.h"
 #include "pass/engine/rewrite.h"
 
 enum { X, WHICH, W, SCALE, ZERO };
@@ -96,13 +97,19 @@ static struct mgx_ins *spell(struct mgx_rewriter *r, struct mgx_ins *ins, const 
                                                           : by_all(ins, per, depth);
 }
 
+static bool has_kernel(const struct mgx_pass_options *o, struct mgx_ins *ins)
+{
+    const struct mgx_region one = {.ins = {ins}, .count = 1};
+    return o->target.supports && o->target.supports(o->target.user, "experts", &one);
+}
+
 static bool is_static(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
-    (void)r, (void)m;
+    (void)m;
     for (int i = 0; i < ins->in_count; i++)
         if (!mgx_shape_is_static(&ins->in[i]->shape))
             return false;
-    return true;
+    return !has_kernel(r->call->options, ins);
 }
 
 static const struct mgx_rule rules[] = {

@@ -218,6 +218,8 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
                region->ins[0]->op == &mgx_op_max_pool_indices;
     if (strcmp(tag, "cache") == 0)
         return gpu_cache_supports(user, region->ins[0]);
+    if (strcmp(tag, "experts") == 0)
+        return gpu_experts_supports(region->ins[0]);
     return strcmp(tag, "epilogue") == 0 && reads_once(region);
 }
 

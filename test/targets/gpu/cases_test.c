@@ -19,8 +19,7 @@ static int done, on_host;
 static bool all, list, first; // first: a case is there for its values alone
 
 // Operators without a kernel, and what kernels decline. The lists may only shrink.
-static const char *const host_ops[] = {"dequantize_blocks",
-                                       "gqa_rotary_embedding",
+static const char *const host_ops[] = {"gqa_rotary_embedding",
                                        "concat_past_present",
                                        "label_encoder",
                                        "max_roi_pool",

@@ -73,6 +73,10 @@ void gpu_few_divide(struct gpu_few *f, const struct gpu_device *device);
 // The kernel's text; p and c's operands are those of the last instruction. Why it cannot be written; NULL if it can.
 const char *gpu_few_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                          const struct gpu_few *f);
+// What kernel/few_rows.gpu wants: an element as a float, and scales and zero points of blocks.
+const char *gpu_few_reader(enum mgx_type type);
+void gpu_few_emit_scales(struct mgx_str *out, int64_t block, int64_t blocks_of_row,
+                         enum mgx_type scale, enum mgx_type zero);
 struct gpu_launch gpu_few_launch(const struct gpu_few *f);
 
 // --- few_pack.c ---

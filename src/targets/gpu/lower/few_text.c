@@ -81,7 +81,7 @@ struct gpu_launch gpu_few_launch(const struct gpu_few *f)
 
 // --- text ---
 
-static const char *reader_of(enum mgx_type type)
+const char *gpu_few_reader(enum mgx_type type)
 {
     return type == MGX_HALF ? "of_half(x)" : type == MGX_BF16 ? "of_bf16(x)" : "(float)(x)";
 }
@@ -100,13 +100,14 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
     mgx_str_printf(out,
                    "#define X_BYTES %d\n#define X_OF(x) %s\n#define TO_X(x) %s\n#define GATED %d\n"
                    "#define SECOND %" PRId64 "\n#define NORM %d\n",
-                   (int)mgx_type_size(f->type), reader_of(f->type),
+                   (int)mgx_type_size(f->type), gpu_few_reader(f->type),
                    f->type == MGX_HALF ? "to_half(x)" : "to_bf16(x)", f->gated, f->second, f->norm);
     if (f->norm)
         mgx_str_printf(out,
                        "#define EPS %.9ef\n#define GAIN_TYPE %s\n#define GAIN_OF(x) %s\n"
                        "#define GAIN_WIDE %d\n",
-                       f->eps, gpu_type_memory(f->gain), reader_of(f->gain), f->gain == MGX_FLOAT);
+                       f->eps, gpu_type_memory(f->gain), gpu_few_reader(f->gain),
+                       f->gain == MGX_FLOAT);
 }
 
 static void emit_units(struct mgx_str *out, const struct gpu_few *f)
@@ -123,22 +124,26 @@ static void emit_units(struct mgx_str *out, const struct gpu_few *f)
     GPU_PUT(out, few_units);
 }
 
+void gpu_few_emit_scales(struct mgx_str *out, int64_t block, int64_t blocks_of_row,
+                         enum mgx_type scale, enum mgx_type zero)
+{
+    mgx_str_printf(out,
+                   "#define SCALED %" PRId64 "\n#define BLOCKS_OF_ROW %" PRId64
+                   "\n#define SCALE_TYPE %s\n#define SCALE_OF(x) %s\n#define ZERO_TYPE %s\n"
+                   "#define ZERO_OF(x) %s\n",
+                   block, blocks_of_row, gpu_type_memory(scale), gpu_few_reader(scale),
+                   gpu_type_memory(zero), gpu_few_reader(zero));
+}
+
 static void emit_plain(struct mgx_str *out, const struct gpu_few *f)
 {
     const struct gpu_few_weights *w = &f->w;
     mgx_str_printf(out, "#define COLUMNS %d\n#define WARPS %d\n#define W_OF(x) %s\n",
-                   plain_columns(f), PLAIN_WARPS, reader_of(f->type));
-    if (w->blocks) {
-        const enum mgx_type scale = w->blocks->shape.type;
-        const enum mgx_type zero = w->zeros ? w->source[GPU_FEW_ZERO]->shape.type : MGX_UINT8;
-        mgx_str_printf(out,
-                       "#define SCALED %" PRId64 "\n#define BLOCKS_OF_ROW %" PRId64
-                       "\n#define SCALE_TYPE %s\n#define SCALE_OF(x) %s\n#define ZERO_OF(x) %s\n",
-                       w->block, w->blocks_of_row, gpu_type_memory(scale), reader_of(scale),
-                       reader_of(zero));
-        if (w->zeros)
-            mgx_str_printf(out, "#define ZERO_TYPE %s\n", gpu_type_memory(zero));
-    }
+                   plain_columns(f), PLAIN_WARPS, gpu_few_reader(f->type));
+    if (w->blocks)
+        gpu_few_emit_scales(out, w->block, w->blocks_of_row, w->blocks->shape.type,
+                            w->zeros ? w->source[GPU_FEW_ZERO]->shape.type : MGX_UINT8);
+    GPU_PUT(out, few_rows);
     GPU_PUT(out, few);
 }
 

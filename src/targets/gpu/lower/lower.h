@@ -112,6 +112,9 @@ bool gpu_attention_bytes_reads(const struct mgx_ins *between);
 // Whether a kernel here takes this operator of a decoder's caches, wherever its operands lie.
 bool gpu_cache_supports(const struct gpu_device *d, const struct mgx_ins *ins);
 
+// Whether a kernel here takes this product by experts, wherever its operands lie.
+bool gpu_experts_supports(const struct mgx_ins *ins);
+
 // Whether the Hopper kernel packs this image before it multiplies, so that it may as well make it.
 bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
                      const struct mgx_ins *conv);
@@ -136,7 +139,8 @@ extern const struct mgx_plan_kernel *const gpu_kernels[];
     X(resize) X(pick) X(scan) X(scatter) X(lrn) X(grid_sample) X(topk) X(linear_attention)         \
     X(rnn_cluster) X(rnn) X(col2im) X(deform) X(pool_indices) X(max_unpool) X(roialign) X(det)     \
     X(tfidf) X(trees) X(nonzero) X(byte_range) X(suppression) X(unique) X(cache_append) X(rotary)                \
-    X(cache_attention) X(paged_append) X(inverse) X(choose_token) X(sum_over_cards) X(absent)
+    X(cache_attention) X(paged_append) X(inverse) X(choose_token) X(sum_over_cards) X(bits) X(expert_dot)                \
+    X(absent)
 // clang-format on
 #define X(name) extern const struct mgx_plan_kernel gpu_kernel_##name;
 GPU_KERNELS(X)
