@@ -13,6 +13,8 @@
 // operators too: with f = 2^k + 1 and k the bits that go, q f - (q f - q) is q without them. z may
 // be absent.
 //
+// A target that multiplies fp8 keeps its products.
+//
 // A target that multiplies bytes keeps what its kernels take: products of bytes without zero
 // points, or of attention that it takes as a whole, and what quantizes and dequantizes floats of 32
 // bits and bytes, or sums of 32 bits.
@@ -80,10 +82,11 @@ static bool is_kept(const struct mgx_rewriter *r, const struct mgx_ins *ins, enu
 
 static bool is_bare(const struct mgx_rewriter *r, const struct mgx_ins *ins)
 {
-    bool bare = r->call->options->target.multiplies_bytes && ins->in_count == 2;
-    for (int i = 0; i < 2; i++)
-        bare = bare && mgx_type_is_byte(ins->in[i]->shape.type);
-    return bare;
+    const struct mgx_pass_target *target = &r->call->options->target;
+    const enum mgx_type a = ins->in[0]->shape.type, b = ins->in[1]->shape.type;
+    return ins->in_count == 2 &&
+           ((target->multiplies_bytes && mgx_type_is_byte(a) && mgx_type_is_byte(b)) ||
+            (target->multiplies_fp8 && mgx_type_is_fp8(a) && mgx_type_is_fp8(b)));
 }
 
 static struct mgx_ins *quantize(struct mgx_rewriter *r, struct mgx_ins *ins,

@@ -263,7 +263,7 @@ static struct mgx_ins *to_share(struct mgx_rewriter *r, struct mgx_ins *ins,
     const double low = mgx_type_lowest(type), steps = mgx_type_highest(type) - low;
     double zero = 0;
     struct mgx_ins *x = ins->in[0];
-    if (!mgx_is_splat(ins->in[1], 1) || mgx_type_bits(type) != 8 || x->shape.type != MGX_FLOAT ||
+    if (!mgx_is_splat(ins->in[1], 1) || !mgx_type_is_byte(type) || x->shape.type != MGX_FLOAT ||
         (ins->in_count == 3 && !mgx_splat_value(ins->in[2], &zero)) || constant_of(x) ||
         !takes(x, DEEPEST))
         return NULL;

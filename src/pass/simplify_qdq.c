@@ -5,6 +5,7 @@
 //     convolution(dq(x, s, p), dq(w, t, q))   =>  dq(quant_convolution(x, w, p, q), s t)
 //     convolution_backwards, likewise         =>  dq(quant_convolution_backwards(x, w, p, q), s t)
 //     q(dq(x, s, z), s, z)                    =>  x
+//     dot(dq(a, s), dq(b, t)) of fp8          =>  quant_dot(a, b) s t       convolution alike
 //     max pooling, slice, step, nearest resize (dq(x, s, z))
 //                                             =>  dq(max pooling, slice, step, resize (x), s, z)
 //     q(pad[value=0](dq(x, s, z)))            =>  q(dq(pad[value=z](x), s, z))
@@ -13,7 +14,8 @@
 // with dq dequantizelinear and q quantizelinear. x and a have one scale and one zero point, known
 // before the run or not; b and w one, or one for each column or output channel; a may have a scale
 // for every row. Views between dq and a product are taken over to the narrow values. Sums are then
-// exact in int32 instead of rounded in float; where they might not fit, nothing is changed.
+// exact in int32 instead of rounded in float; where they might not fit, nothing is changed. fp8 is
+// for targets that multiply it.
 // q after dq is exact: x is the only integer within half a step of what it was dequantized to. The
 // pair in the other order loses digits, which is what a quantized model says; it stays.
 #include <assert.h>
@@ -98,7 +100,14 @@ static bool varies_along(struct mgx_ins *v, int axis)
     return single(v) || (axis >= 0 && mgx_is_along(v, axis));
 }
 
-static bool find_operand(struct mgx_ins *ins, int axis, struct operand *o)
+static bool is_multiplied(const struct mgx_rewriter *r, enum mgx_type type)
+{
+    return mgx_type_is_byte(type) ||
+           (mgx_type_is_fp8(type) && r->call->options->target.multiplies_fp8);
+}
+
+static bool find_operand(const struct mgx_rewriter *r, struct mgx_ins *ins, int axis,
+                         struct operand *o)
 {
     *o = (struct operand){.axis = axis};
     while (mgx_is_reshaper(ins) && mgx_shape_is_static(&ins->shape) && o->view_count < MAX_VIEWS) {
@@ -107,7 +116,7 @@ static bool find_operand(struct mgx_ins *ins, int axis, struct operand *o)
         ins = ins->in[0];
     }
     o->dq = ins;
-    return ins->op == &mgx_op_dequantizelinear && mgx_type_is_byte(ins->in[0]->shape.type) &&
+    return ins->op == &mgx_op_dequantizelinear && is_multiplied(r, ins->in[0]->shape.type) &&
            ins->shape.type == MGX_FLOAT && mgx_shape_is_static(&ins->shape) &&
            varies_along(ins->in[1], o->axis);
 }
@@ -132,6 +141,17 @@ static struct mgx_ins *values(struct mgx_ins *at, struct mgx_ins *v, int axis)
 static bool has_zero(const struct operand *o)
 {
     return o->dq->in_count == 3 && !is_zero(o->dq->in[2]);
+}
+
+static bool is_fp8(const struct operand *o)
+{
+    return mgx_type_is_fp8(o->dq->in[0]->shape.type);
+}
+
+// Two of bytes, or two of fp8, which has no zero points.
+static bool go_together(const struct operand *a, const struct operand *b)
+{
+    return is_fp8(a) == is_fp8(b) && !(is_fp8(a) && (has_zero(a) || has_zero(b)));
 }
 
 // The largest magnitude of a value less its zero point.
@@ -174,6 +194,12 @@ static struct mgx_ins *common_scale(struct mgx_ins *at, const struct operand *a,
     return mgx_emit_spread(at, mgx_emit_binary(at, &mgx_op_mul, s, t), axis, &at->shape);
 }
 
+static struct mgx_ins *times(struct mgx_ins *at, struct mgx_ins *sums, struct mgx_ins *scale)
+{
+    const bool whole = mgx_type_is_integral(sums->shape.type);
+    return mgx_emit_binary(at, whole ? &mgx_op_dequantizelinear : &mgx_op_mul, sums, scale);
+}
+
 // Sums times the scale of one operand, which lies along `axis` of the result, and that of the
 // other.
 static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *sums, const struct operand *a,
@@ -184,7 +210,7 @@ static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *sums, const st
         return NULL;
     if (single(a->dq->in[1])) {
         s = common_scale(at, a, t, axis);
-        return s ? mgx_emit_binary(at, &mgx_op_dequantizelinear, sums, s) : NULL;
+        return s ? times(at, sums, s) : NULL;
     }
     if (!(s = values(at, a->dq->in[1], a->axis)))
         return NULL;
@@ -192,14 +218,13 @@ static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *sums, const st
             ? mgx_emit_multibroadcast(at, t, at->shape.lens, at->shape.rank)
             : mgx_emit_spread(at, t, axis, &at->shape);
     s = mgx_emit_spread(at, s, at->shape.rank - 2, &at->shape);
-    return mgx_emit_binary(at, &mgx_op_mul, mgx_emit_binary(at, &mgx_op_dequantizelinear, sums, t),
-                           s);
+    return t ? mgx_emit_binary(at, &mgx_op_mul, times(at, sums, t), s) : NULL;
 }
 
 static bool sums_fit(const struct operand *a, const struct operand *b, int64_t depth)
 {
     assert(depth >= 0);
-    return depth <= INT32_MAX / (reach(a) * reach(b));
+    return is_fp8(a) || depth <= INT32_MAX / (reach(a) * reach(b));
 }
 
 static struct mgx_ins *quant_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
@@ -208,9 +233,10 @@ static struct mgx_ins *quant_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     const int rank = ins->shape.rank;
     struct operand a, b;
     struct mgx_ins *in[4];
-    (void)r, (void)m;
-    if (ins->shape.type != MGX_FLOAT || !find_operand(ins->in[0], rank - 2, &a) ||
-        !find_operand(ins->in[1], rank - 1, &b) || (has_zero(&a) && !single(a.dq->in[2])) ||
+    (void)m;
+    if (ins->shape.type != MGX_FLOAT || !find_operand(r, ins->in[0], rank - 2, &a) ||
+        !find_operand(r, ins->in[1], rank - 1, &b) || !go_together(&a, &b) ||
+        (has_zero(&a) && !single(a.dq->in[2])) ||
         (has_zero(&b) && !varies_along(b.dq->in[2], b.axis)) ||
         !sums_fit(&a, &b, ins->in[0]->shape.lens[rank - 1]))
         return NULL;
@@ -220,14 +246,16 @@ static struct mgx_ins *quant_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     return scaled(ins, sums, &a, &b, rank - 1);
 }
 
-// The convolution as `op`, its transpose or not: output channels are axis `channels` of the
+// The convolution of narrow values as `op`, its transpose or not: output channels are axis `channels` of the
 // weights.
-static struct mgx_ins *in_integers(struct mgx_ins *ins, const struct mgx_op *op, int channels)
+static struct mgx_ins *narrowly(const struct mgx_rewriter *r, struct mgx_ins *ins,
+                                const struct mgx_op *op, int channels)
 {
     struct operand x, w;
     struct mgx_ins *in[4];
-    if (ins->shape.type != MGX_FLOAT || !find_operand(ins->in[0], -1, &x) ||
-        !find_operand(ins->in[1], channels, &w) || (has_zero(&x) && !single(x.dq->in[2])) ||
+    if (ins->shape.type != MGX_FLOAT || !find_operand(r, ins->in[0], -1, &x) ||
+        !find_operand(r, ins->in[1], channels, &w) || !go_together(&x, &w) ||
+        (is_fp8(&x) && op != &mgx_op_quant_convolution) || (has_zero(&x) && !single(x.dq->in[2])) ||
         (has_zero(&w) && !varies_along(w.dq->in[2], w.axis)))
         return NULL;
     const struct mgx_shape *k = &ins->in[1]->shape;
@@ -241,16 +269,16 @@ static struct mgx_ins *in_integers(struct mgx_ins *ins, const struct mgx_op *op,
 static struct mgx_ins *quant_convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
                                          const struct mgx_match *m)
 {
-    (void)r, (void)m;
-    return in_integers(ins, &mgx_op_quant_convolution, 0);
+    (void)m;
+    return narrowly(r, ins, &mgx_op_quant_convolution, 0);
 }
 
 // Of several groups, the weights' axis has the channels of one.
 static struct mgx_ins *quant_backwards(struct mgx_rewriter *r, struct mgx_ins *ins,
                                        const struct mgx_match *m)
 {
-    (void)r, (void)m;
-    return mgx_ins_int(ins, "group") == 1 ? in_integers(ins, &mgx_op_quant_convolution_backwards, 1)
+    (void)m;
+    return mgx_ins_int(ins, "group") == 1 ? narrowly(r, ins, &mgx_op_quant_convolution_backwards, 1)
                                           : NULL;
 }
 
@@ -261,9 +289,9 @@ static struct mgx_ins *requantized(struct mgx_rewriter *r, struct mgx_ins *ins,
                                    const struct mgx_match *m)
 {
     const struct mgx_ins *dq = ins->in[0];
-    (void)r, (void)m;
+    (void)m;
     return dq->op == &mgx_op_dequantizelinear && dq->in[0]->shape.type == ins->shape.type &&
-                   mgx_type_is_byte(ins->shape.type) && dq->shape.type == MGX_FLOAT &&
+                   is_multiplied(r, ins->shape.type) && dq->shape.type == MGX_FLOAT &&
                    is_plain(ins->in[1]) && same_step(dq, ins)
                ? dq->in[0]
                : NULL;

@@ -21,6 +21,7 @@ struct mgx_bytes_known {
 // one that says nothing multiplies floats, and takes every group.
 struct mgx_pass_target {
     bool multiplies_bytes; // without zero points
+    bool multiplies_fp8;   // as they are, with sums in float
     bool multiplies_bf16;  // as it is, with sums in float ...
     // ... but for those that its kernels of floats do faster; NULL: there are none.
     bool (*floats_pay)(void *user, const struct mgx_ins *product);

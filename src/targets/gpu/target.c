@@ -310,6 +310,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     pass.target.supports = supports;
     pass.target.takes = gpu_takes;
     pass.target.user = gpu_machine(machine)->device;
+    pass.target.multiplies_fp8 = true;
     pass.target.multiplies_bytes = facts & (MGX_QUANTIZED | MGX_INTEGER);
     struct mgx_plan_folder *folder = NULL;
     if (machine->host && !(folder = mgx_plan_folder_create(p, machine->host, &pass)))

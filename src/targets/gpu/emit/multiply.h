@@ -8,10 +8,11 @@
 
 struct gpu_multiply {
     const char *name; // of the function
-    const char *type; // of the operands: "f16", "bf16", "tf32"; of a "s8", "u8"
-    const char *of_b; // of bytes: "s8", "u8", and the sums are integers of 32 bits; NULL: `type`
+    const char *type; // of the operands: "f16", "bf16", "tf32"; of a "s8", "u8", "e4m3", "e5m2"
+    const char *of_b; // of eight bits, what b has of those; NULL: `type`
     int columns;      // of b and of the sums, a multiple of 8
     bool registers;   // a is four words a thread, else it lies in shared memory
+    bool whole;       // sums are integers of 32 bits, as those of bytes are
     bool turned;      // b's columns are lines in shared memory, else its depth is
 };
 

@@ -36,15 +36,15 @@ struct tile {
     bool words[2];                    // gemm_bytes.gpu's A_WORDS and B_WORDS
 };
 
-// Where matrix units take both operands.
+// Where matrix units take both operands. fp8 is half to them, exactly, value by value.
 static const struct gpu_units *find_units(const struct mgx_plan_offer *c,
                                           const struct gpu_product *p)
 {
     enum { FEW = 16 };
-    const bool bytes = gpu_product_is_bytes(p);
-    const enum mgx_type type = bytes ? MGX_INT8 : c->in[p->operand[0]].type;
+    const bool bytes = gpu_product_is_bytes(p), fp8 = gpu_product_is_fp8(p);
+    const enum mgx_type type = bytes ? MGX_INT8 : fp8 ? MGX_HALF : c->in[p->operand[0]].type;
     const bool enough = p->rows > FEW && p->columns > FEW && p->depth >= FEW;
-    return enough && (bytes || type == c->in[p->operand[1]].type)
+    return enough && (bytes || fp8 || type == c->in[p->operand[1]].type)
                ? gpu_units_find(gpu_machine(c->machine)->device, type)
                : NULL;
 }
@@ -89,7 +89,7 @@ static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_prod
                            struct tile *t)
 {
     const int pieces = gpu_units_pieces(t->units, gpu_machine(c->machine)->tf32);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && !gpu_product_is_fp8(p); i++) {
         const struct mgx_shape *s = &c->in[p->operand[i]];
         const int values = 16 / (int)mgx_type_size(s->type), last = s->rank - 1;
         const int64_t own = c->in[p->operand[1]].lens[1];

@@ -26,6 +26,8 @@ enum mgx_type gpu_product_sum(const struct gpu_product *p);
 bool gpu_product_is_float(const struct gpu_product *p);
 // Are both operands bytes, without zero points, and sums of 32 bits?
 bool gpu_product_is_bytes(const struct gpu_product *p);
+// Are both operands fp8, of whichever kinds? Sums are float.
+bool gpu_product_is_fp8(const struct gpu_product *p);
 bool gpu_product_is_dot(const struct gpu_product *p); // else a convolution
 // Channels of one tap: of all groups of a batch entry.
 int64_t gpu_product_channels(const struct mgx_plan_offer *c, const struct gpu_product *p);

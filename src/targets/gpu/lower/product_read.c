@@ -58,6 +58,11 @@ bool gpu_product_is_bytes(const struct gpu_product *p)
            mgx_type_is_byte(p->ins->in[1]->shape.type);
 }
 
+bool gpu_product_is_fp8(const struct gpu_product *p)
+{
+    return mgx_type_is_fp8(p->ins->in[0]->shape.type) && mgx_type_is_fp8(p->ins->in[1]->shape.type);
+}
+
 bool gpu_product_is_dot(const struct gpu_product *p)
 {
     return is_dot(p->ins);
@@ -145,24 +150,29 @@ int gpu_product_gather(const struct gpu_product *p, int64_t channels, int64_t bl
     return best;
 }
 
+// fp8 is read as floats.
+static enum gpu_class class_of(enum mgx_type type)
+{
+    return mgx_type_is_fp8(type) ? GPU_REAL : gpu_type_class(type);
+}
+
 static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_product *p)
 {
     const enum mgx_type read = c->in[p->operand[0]].type, b = c->in[p->operand[1]].type;
     const enum mgx_type a = p->make ? p->make->shape.type : read;
-    if (gpu_type_class(read) == GPU_NONE || gpu_type_class(a) == GPU_NONE ||
-        gpu_type_class(b) == GPU_NONE ||
-        (gpu_type_class(a) == GPU_REAL) != (gpu_type_class(b) == GPU_REAL) ||
-        (gpu_type_class(a) == GPU_REAL) != (gpu_type_class(p->ins->shape.type) == GPU_REAL))
+    if (class_of(read) == GPU_NONE || class_of(a) == GPU_NONE || class_of(b) == GPU_NONE ||
+        (class_of(a) == GPU_REAL) != (class_of(b) == GPU_REAL) ||
+        (class_of(a) == GPU_REAL) != (class_of(p->ins->shape.type) == GPU_REAL))
         return "a product of types that kernels do not multiply";
     if (gpu_product_sum(p) == MGX_DOUBLE && !gpu_has_double(c))
         return "the card has no double";
-    if (gpu_type_class(c->out->type) == GPU_NONE)
+    if (class_of(c->out->type) == GPU_NONE)
         return "a type that kernels do not compute";
     if (!is_dot(p->ins) && (mgx_ins_int(p->ins, "padding_mode") != 0 || c->out->rank < 3))
         return "padding that is worked out at run time";
     for (int e = 0; e < p->extra_count; e++)
         if (!mgx_shape_same_lens(&c->in[p->extra[e]], c->out) ||
-            gpu_type_class(c->in[p->extra[e]].type) == GPU_NONE)
+            class_of(c->in[p->extra[e]].type) == GPU_NONE)
             return "an operand of other lengths, or of a type that kernels do not compute";
     if (p->tail && p->tail->op == &mgx_op_pointwise &&
         mgx_module_result_count(p->tail->mod[0]) != 1)

@@ -66,7 +66,9 @@ bool gpu_takes(void *user, const struct mgx_product_roles *roles)
     if (roles->bytes)
         return takes_bytes(roles);
     if (roles->end)
-        return mgx_type_is_half_or_bf16(roles->end->shape.type);
+        return mgx_type_is_half_or_bf16(roles->end->shape.type) ||
+               (mgx_type_is_fp8(roles->end->shape.type) &&
+                mgx_type_is_fp8(roles->product->in[0]->shape.type));
     if (roles->make)
         return gpu_wgmma_packs(user, roles->make, roles->product);
     if (roles->pad)

@@ -139,13 +139,13 @@ static void put_times(struct mgx_str *out, const struct mgx_plan_offer *c,
 {
     struct gpu_wgmma_size size = size_of(c, g);
     const struct gpu_wgmma_fold *f = &g->fold;
-    if (!gpu_wgmma_is_bytes(g->units))
+    if (!gpu_wgmma_is_narrow(g->units))
         return;
     const bool lies = f->down == 1 && f->across == 1 && c->in[g->p.operand[0]].lens[1] % 8 == 0;
     const double bytes = gpu_wgmma_microseconds(&size) + packing(g, 1);
-    size.blocks *= g->units == GPU_WGMMA_BYTES ? 2 : 1;
+    size.blocks *= gpu_wgmma_is_short(g->units) ? 1 : 2;
     size.units = GPU_WGMMA_NARROW;
-    size.result_bytes *= mgx_type_is_byte(c->out->type) ? 2 : 1;
+    size.result_bytes *= mgx_type_size(c->out->type) == 1 ? 2 : 1;
     mgx_str_printf(out, ", by the model %.1f us, %.1f in 16 bits", bytes,
                    gpu_wgmma_microseconds(&size) + (lies ? 0 : packing(g, 2)));
 }

@@ -14,6 +14,8 @@ enum gpu_wgmma_units {
     GPU_WGMMA_SPLIT,    // floats as sums of three bf16: kernel/wgmma_split.gpu
     GPU_WGMMA_BYTES,    // bytes with or without a sign, 128 values a block, sums of 32 bits
     GPU_WGMMA_BYTES_64, // the same, 64 values a block: a block of the depth is 64 bytes of a row
+    GPU_WGMMA_FP8, // OCP's kinds, which lie as bytes do; sums of every 128 values are added in float
+    GPU_WGMMA_FP8_64, // the same of 64 values
 };
 
 enum { GPU_WGMMA_PIECES = 3 }; // of a split float
@@ -87,27 +89,39 @@ struct gpu_wgmma_tile {
     enum gpu_wgmma_units units;
 };
 
-static inline bool gpu_wgmma_is_bytes(enum gpu_wgmma_units units)
+static inline bool gpu_wgmma_is_fp8(enum gpu_wgmma_units units)
 {
-    return units == GPU_WGMMA_BYTES || units == GPU_WGMMA_BYTES_64;
+    return units == GPU_WGMMA_FP8 || units == GPU_WGMMA_FP8_64;
+}
+
+// Values of eight bits?
+static inline bool gpu_wgmma_is_narrow(enum gpu_wgmma_units units)
+{
+    return units == GPU_WGMMA_BYTES || units == GPU_WGMMA_BYTES_64 || gpu_wgmma_is_fp8(units);
+}
+
+// Is a block of the depth 64 bytes of a row?
+static inline bool gpu_wgmma_is_short(enum gpu_wgmma_units units)
+{
+    return units == GPU_WGMMA_BYTES_64 || units == GPU_WGMMA_FP8_64;
 }
 
 // Bytes of one row of a in a block, and of one column of b.
 static inline int gpu_wgmma_a_bytes(enum gpu_wgmma_units units)
 {
-    return units == GPU_WGMMA_BYTES_64 ? 64 : 128;
+    return gpu_wgmma_is_short(units) ? 64 : 128;
 }
 
 static inline int gpu_wgmma_b_bytes(enum gpu_wgmma_units units)
 {
-    return units == GPU_WGMMA_BYTES_64 ? 64
-           : units == GPU_WGMMA_SPLIT  ? GPU_WGMMA_PIECES * 64
-                                       : 128;
+    return gpu_wgmma_is_short(units) ? 64 : units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES * 64 : 128;
 }
 
-static inline int gpu_wgmma_sums(const struct gpu_wgmma_tile *t) // of a thread
+// Registers of a thread for sums: of fp8 a block's beside all others'.
+static inline int gpu_wgmma_sums(const struct gpu_wgmma_tile *t)
 {
-    return t->rows / 64 * t->columns / 2 / (t->turns ? 1 : t->groups);
+    const int sums = t->rows / 64 * t->columns / 2 / (t->turns ? 1 : t->groups);
+    return gpu_wgmma_is_fp8(t->units) ? 2 * sums : sums;
 }
 
 // Is the producer a warpgroup that lends its registers to those that multiply? Else it is a warp,

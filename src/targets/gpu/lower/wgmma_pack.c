@@ -178,10 +178,10 @@ struct gpu_tensor_map gpu_wgmma_map(const struct gpu_wgmma_product *g, void *add
     assert(columns > 0 && columns <= 256);
     const bool split = g->units == GPU_WGMMA_SPLIT;
     const uint64_t bytes = (uint64_t)g->blocks * (uint64_t)gpu_wgmma_b_bytes(g->units);
-    const uint64_t size = g->units == GPU_WGMMA_TF32 ? 4 : gpu_wgmma_is_bytes(g->units) ? 1 : 2;
+    const uint64_t size = g->units == GPU_WGMMA_TF32 ? 4 : gpu_wgmma_is_narrow(g->units) ? 1 : 2;
     return (struct gpu_tensor_map){.address = address,
                                    .type = split ? GPU_MAP_BF16 : g->map.type,
-                                   .narrow = split || g->units == GPU_WGMMA_BYTES_64,
+                                   .narrow = split || gpu_wgmma_is_short(g->units),
                                    .rank = 2,
                                    .lens = {bytes / size, (uint64_t)g->p.columns},
                                    .strides = {size, bytes},

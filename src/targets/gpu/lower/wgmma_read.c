@@ -21,16 +21,22 @@ enum { WIDEST = 128 }; // bytes of a row of taps that are read as one pixel, of 
 
 // --- what is offered ---
 
+static bool is_ocp(const struct gpu_product *p, int operand)
+{
+    const enum mgx_type type = p->ins->in[operand]->shape.type;
+    return type == MGX_FP8E4M3FN || type == MGX_FP8E5M2;
+}
+
 static bool set_units(struct gpu_wgmma_product *g, enum mgx_type type, bool tf32)
 {
     const bool wide = type == MGX_FLOAT;
-    if (gpu_product_is_bytes(&g->p)) {
-        g->units = GPU_WGMMA_BYTES;
+    if (gpu_product_is_bytes(&g->p) || gpu_product_is_fp8(&g->p)) {
+        g->units = gpu_product_is_bytes(&g->p) ? GPU_WGMMA_BYTES : GPU_WGMMA_FP8;
         g->map.type = GPU_MAP_BYTE;
         g->block = 128;
         g->line = 16;
         g->size = 1;
-        return true;
+        return gpu_product_is_bytes(&g->p) || (is_ocp(&g->p, 0) && is_ocp(&g->p, 1));
     }
     g->units = !wide ? GPU_WGMMA_NARROW : tf32 ? GPU_WGMMA_TF32 : GPU_WGMMA_SPLIT;
     g->map.type = type == MGX_HALF   ? GPU_MAP_HALF
@@ -97,7 +103,7 @@ static bool plain_matrix(struct gpu_wgmma_product *g, const struct mgx_shape *a)
     stride = g->rows == 1 || stride == 0 ? up(a->lens[column], g->line) * g->line : stride;
     const uint64_t size = g->size;
     g->map = (struct gpu_tensor_map){.rank = 2,
-                                     .narrow = g->units == GPU_WGMMA_BYTES_64,
+                                     .narrow = gpu_wgmma_is_short(g->units),
                                      .type = g->map.type,
                                      .lens = {(uint64_t)a->lens[column], (uint64_t)g->rows},
                                      .strides = {size, (uint64_t)stride * size}};
@@ -109,9 +115,11 @@ static void set_depths(struct gpu_wgmma_product *g, bool wide)
 {
     const int64_t taps_w = g->taps[GPU_WGMMA_WIDTH];
     const int64_t last = (wide ? g->channels * taps_w : g->channels) % 128;
-    if (gpu_wgmma_is_bytes(g->units)) {
+    if (gpu_wgmma_is_narrow(g->units)) {
         const bool half = last > 0 && last <= 64;
-        g->units = half ? GPU_WGMMA_BYTES_64 : GPU_WGMMA_BYTES;
+        const bool fp8 = gpu_wgmma_is_fp8(g->units);
+        g->units = fp8 ? (half ? GPU_WGMMA_FP8_64 : GPU_WGMMA_FP8)
+                       : (half ? GPU_WGMMA_BYTES_64 : GPU_WGMMA_BYTES);
         g->block = half ? 64 : 128;
     }
     const int64_t block = g->block;
@@ -168,7 +176,7 @@ static bool set_image(const struct mgx_plan_offer *c, struct gpu_wgmma_product *
     g->image = true;
     *map = (struct gpu_tensor_map){.rank = axes + 2,
                                    .image = true,
-                                   .narrow = g->units == GPU_WGMMA_BYTES_64,
+                                   .narrow = gpu_wgmma_is_short(g->units),
                                    .type = g->map.type};
     for (int i = 0; i < axes + 2; i++) {
         const int from = i > axes ? GPU_WGMMA_AXES + 1 : i;
@@ -308,8 +316,8 @@ static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_p
 static bool leaves_quads(const struct mgx_shape *out, const struct gpu_wgmma_product *g)
 {
     enum { WHOLE = 16 };
-    const bool bytes = mgx_type_is_byte(out->type);
-    bool lines = bytes && gpu_wgmma_is_bytes(g->units) && out->strides[g->column_axis] == 1 &&
+    const bool bytes = mgx_type_is_byte(out->type) || mgx_type_is_fp8(out->type);
+    bool lines = bytes && gpu_wgmma_is_narrow(g->units) && out->strides[g->column_axis] == 1 &&
                  out->lens[g->column_axis] % WHOLE == 0 && g->unit % WHOLE == 0;
     for (int i = 0; i < g->row_axis_count; i++)
         lines =
@@ -348,8 +356,8 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
         return why;
     const enum mgx_type type = g->p.make ? g->p.make->shape.type : c->in[g->p.operand[0]].type;
     if (!set_units(g, type, gpu_machine(c->machine)->tf32) ||
-        (!gpu_wgmma_is_bytes(g->units) && c->in[g->p.operand[1]].type != type))
-        return "operands that are not both half, both bf16 or both float";
+        (!gpu_wgmma_is_narrow(g->units) && c->in[g->p.operand[1]].type != type))
+        return "operands that are not both half, both bf16, both float or both fp8 of OCP";
     if (!c->constant[g->p.operand[1]])
         return "a right operand that is computed";
     if (g->p.depth < LEAST_DEPTH || mgx_shape_elements(c->out) == 0)

@@ -12,10 +12,15 @@
 
 enum { LINE = 8, QUAD = 4 };
 
+static bool is_fp8(enum mgx_type type) // of those that are read and written side by side
+{
+    return type == MGX_FP8E4M3FN || type == MGX_FP8E5M2;
+}
+
 // Words of eight values, for types whose lines are read whole; 0: of others.
 static int words_of(enum mgx_type type)
 {
-    return mgx_type_is_byte(type)                   ? 2
+    return mgx_type_is_byte(type) || is_fp8(type)   ? 2
            : mgx_type_is_half_or_bf16(type)         ? 4
            : type == MGX_FLOAT || type == MGX_INT32 ? 8
                                                     : 0;
@@ -129,12 +134,14 @@ static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 static const char *word_type(enum mgx_type type)
 {
-    return type == MGX_HALF    ? "half"
-           : type == MGX_BF16  ? "bf16"
-           : type == MGX_INT8  ? "int8"
-           : type == MGX_UINT8 ? "uint8"
-           : type == MGX_INT32 ? "int32"
-                               : "float";
+    return type == MGX_HALF        ? "half"
+           : type == MGX_BF16      ? "bf16"
+           : type == MGX_INT8      ? "int8"
+           : type == MGX_UINT8     ? "uint8"
+           : type == MGX_INT32     ? "int32"
+           : type == MGX_FP8E4M3FN ? "e4m3fn"
+           : type == MGX_FP8E5M2   ? "e5m2"
+                                   : "float";
 }
 
 static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -289,7 +296,8 @@ static void emit_quads(struct mgx_str *out, const struct mgx_plan_offer *c,
                      "    const SUM sums[4] = {x0, x1, x2, x3};\n    RESULT r[4];\n");
     emit_single_places(out, c, g);
     emit_values(out, c, g, QUAD);
-    mgx_str_put(out, "    return four_bytes(r);\n}\n");
+    mgx_str_printf(out, "    return four_%s(r);\n}\n",
+                   is_fp8(c->out->type) ? word_type(c->out->type) : "bytes");
     emit_place(out, c, g);
 }
 
@@ -328,7 +336,11 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 static const char *byte_type(const struct gpu_wgmma_product *g, int operand)
 {
-    return g->p.ins->in[operand]->shape.type == MGX_INT8 ? "s8" : "u8";
+    const enum mgx_type type = g->p.ins->in[operand]->shape.type;
+    return type == MGX_FP8E4M3FN ? "e4m3"
+           : type == MGX_FP8E5M2 ? "e5m2"
+           : type == MGX_INT8    ? "s8"
+                                 : "u8";
 }
 
 static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgmma_product *g)
@@ -337,10 +349,11 @@ static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgm
                                         [GPU_MAP_BF16] = "bf16",
                                         [GPU_MAP_FLOAT] = "bf16",
                                         [GPU_MAP_TF32] = "tf32"};
-    const bool bytes = gpu_wgmma_is_bytes(g->units);
+    const bool bytes = gpu_wgmma_is_narrow(g->units);
     const struct gpu_multiply m = {.name = "multiply",
                                    .type = bytes ? byte_type(g, 0) : types[g->map.type],
                                    .of_b = bytes ? byte_type(g, 1) : NULL,
+                                   .whole = bytes && !gpu_wgmma_is_fp8(g->units),
                                    .columns = columns,
                                    .registers = g->units == GPU_WGMMA_SPLIT};
     gpu_emit_multiply(out, &m);
@@ -369,10 +382,11 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define TILE_M %d\n#define TILE_N %d\n#define DEEP %d\n#define STAGES %d\n"
                    "#define GROUPS %d\n#define SPLIT %d\n#define PER_SM %d\n"
                    "#define ROOM_BYTES %zu\n#define PART %d\n#define STAYS %d\n#define TURNS %d\n"
-                   "#define LENDS %d\n#define ROWS_FIRST %d\n",
+                   "#define LENDS %d\n#define ROWS_FIRST %d\n#define PROMOTES %d\n",
                    g->rows, g->p.columns, g->blocks, t->rows, t->columns, t->deep, t->stages,
                    t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t), t->part, t->stays,
-                   t->turns, gpu_wgmma_lends(t), g->p.columns > g->rows);
+                   t->turns, gpu_wgmma_lends(t), g->p.columns > g->rows,
+                   gpu_wgmma_is_fp8(g->units));
     mgx_str_printf(out,
                    "#define BLOCK_DEPTH %d\n#define ROW_BYTES %d\n#define B_BYTES_OF_COLUMN %d\n"
                    "#define PIECES %d\n#define AHEAD %d\n#define IMAGE %d\n#define FOLDED %d\n",
@@ -463,7 +477,8 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make, g->p.real);
     if (why)
         return why;
-    const bool bytes = gpu_wgmma_is_bytes(g->units), whole = mgx_type_is_integral(c->out->type);
+    const bool bytes = gpu_wgmma_is_narrow(g->units) && !gpu_wgmma_is_fp8(g->units);
+    const bool whole = mgx_type_is_integral(c->out->type);
     mgx_str_printf(out, "#define SUM %s\n#define SUM_REGISTER \"%s\"\n#define RESULT %s\n",
                    bytes ? "i32" : "float", bytes ? "r" : "f", whole ? "i32" : "float");
     gpu_product_emit_real(out, &g->p);

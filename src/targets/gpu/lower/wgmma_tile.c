@@ -76,6 +76,9 @@ static const struct cost {
     // 16 bits do. What is said of 64 bytes is reckoned from that, not fitted.
     [GPU_WGMMA_BYTES] = LIKE_16_BITS(0.057, 0.058, 0.065, 31720),
     [GPU_WGMMA_BYTES_64] = LIKE_16_BITS(0.045, 0.045, 0.05, 63440),
+    // Not fitted either: a block's sums are added to the others' before the warpgroup's next one.
+    [GPU_WGMMA_FP8] = LIKE_16_BITS(0.09, 0.09, 0.1, 28000),
+    [GPU_WGMMA_FP8_64] = LIKE_16_BITS(0.075, 0.075, 0.08, 50000),
 };
 
 // Where blocks stay, as factors of the above but for the last one.
@@ -141,6 +144,15 @@ static bool fits_split(const struct gpu_wgmma_tile *t)
     const int most = t->groups == 1 ? REGISTERS / 4 / 32 / warps : t->groups == 2 ? 232 : 160;
     return t->rows == 64 * t->groups && t->deep == 1 && each <= most &&
            (t->groups == 1 || t->per_multiprocessor == 1);
+}
+
+// The units keep few digits of a sum of fp8: no more than 128 values of it. Registers are those of a
+// block's sums and of all others', and what walks the ring.
+static bool fits_fp8(const struct gpu_wgmma_tile *t)
+{
+    const int most = t->groups == 3 ? 96 : gpu_wgmma_lends(t) ? 192 : 128;
+    return t->deep * gpu_wgmma_a_bytes(t->units) <= 128 && gpu_wgmma_sums(t) <= most &&
+           t->per_multiprocessor <= most_by_registers(t);
 }
 
 int64_t gpu_wgmma_tiles(const struct gpu_wgmma_tile *t, int64_t rows, int64_t columns, int64_t unit)
@@ -244,8 +256,9 @@ static bool is_allowed(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_si
     return steps >= t->split && (!size->image || size->blocks % t->deep == 0) &&
            (t->columns == 32 || t->columns < 2 * size->unit) &&
            (t->deep == 1 || t->deep <= size->blocks) && t->rows % (t->split * 4) == 0 &&
-           (t->units == GPU_WGMMA_SPLIT ? fits_split(t)
-                                        : t->per_multiprocessor <= most_by_registers(t));
+           (t->units == GPU_WGMMA_SPLIT  ? fits_split(t)
+            : gpu_wgmma_is_fp8(t->units) ? fits_fp8(t)
+                                         : t->per_multiprocessor <= most_by_registers(t));
 }
 
 struct ranked {

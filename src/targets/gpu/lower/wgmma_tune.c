@@ -189,7 +189,7 @@ static void describe_problem(void *user, struct mgx_str *out)
                                         [GPU_MAP_FLOAT] = "float",
                                         [GPU_MAP_TF32] = "tf32"};
     mgx_str_printf(out, "wgmma %s%s m%lld n%lld k%d", types[g->map.type],
-                   g->units == GPU_WGMMA_BYTES_64 ? "64" : "", (long long)g->rows,
+                   gpu_wgmma_is_short(g->units) ? "64" : "", (long long)g->rows,
                    (long long)g->p.columns, g->blocks);
     if (g->image)
         put_window(out, g);

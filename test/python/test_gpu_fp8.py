@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Products and convolutions of fp8 on a card, as QuantizeLinear and DequantizeLinear say them, against numpy's double.
+
+What is quantised on the way is compared in steps: a value near the middle of two numbers may become either. The card is
+MGX_TEST_DEVICE, else whatever OpenCL has; without one the tests are skipped. MGX_CASES says how many of each.
+"""
+import os
+
+import card  # first: it says which card
+import migraphx
+import numpy as np
+import pytest
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+pytestmark = card.needs_card
+CASES = int(os.environ.get("MGX_CASES", "1"))
+KINDS = {"FLOAT8E4M3FN": (ml_dtypes.float8_e4m3fn, 448.0), "FLOAT8E5M2": (ml_dtypes.float8_e5m2, 57344.0),
+         "FLOAT8E4M3FNUZ": (ml_dtypes.float8_e4m3fnuz, 240.0), "FLOAT8E5M2FNUZ": (ml_dtypes.float8_e5m2fnuz, 57344.0)}
+HOPPER = 2.0 ** -11  # of the sum of magnitudes: the units keep 14 digits of what they add up
+
+
+def quantized(x, scale, kind):
+    """The numbers of fp8, as doubles: to the nearest, the largest beyond."""
+    to, most = KINDS[kind]
+    return np.clip((x / scale).astype(np.float32), -most, most).astype(to).astype(np.float64)
+
+
+class Model:
+    """A graph whose weights and steps are constants."""
+
+    def __init__(self, x):
+        self.x, self.nodes, self.inits = x, [], []
+
+    def constant(self, name, value, kind=None):
+        self.inits.append(helper.make_tensor(name, getattr(TensorProto, kind), [], [0.0]) if kind else numpy_helper.from_array(value, name))
+        return name
+
+    def node(self, op, inputs, **attrs):
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], **attrs))
+        return name
+
+    def rounded(self, x, scale, kind, **attrs):
+        """Quantised and back."""
+        name = f"s{len(self.inits)}"
+        step, zero = self.constant(name, np.asarray(scale, np.float32)), None
+        zero = self.constant(name + "z", None, kind) if np.ndim(scale) == 0 else None
+        if zero is None:
+            self.inits.append(helper.make_tensor(name + "z", getattr(TensorProto, kind), list(np.shape(scale)), [0.0] * np.size(scale)))
+            zero = name + "z"
+        return self.node("DequantizeLinear", [self.node("QuantizeLinear", [x, step, zero], **attrs), step, zero], **attrs)
+
+    def run(self, last):
+        graph = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(self.x.shape))],
+                                  [helper.make_tensor_value_info(last, TensorProto.FLOAT, None)], self.inits)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+        program = migraphx.parse_onnx_buffer(model.SerializeToString())
+        program.compile(migraphx.get_target("gpu"))
+        self.plan = program.explain()
+        return np.array(program.run({"x": self.x})[0])
+
+
+def near(got, want, magnitude, lost):
+    assert got.shape == want.shape
+    worst = np.abs(got - want) / (magnitude * lost + 1e-30)
+    assert worst.max() <= 1, worst.max()
+
+
+def dots(rng, rows, depth, columns, kinds, per_column):
+    x, w = rng.standard_normal((rows, depth)).astype(np.float32), rng.standard_normal((depth, columns)).astype(np.float32)
+    s = np.float32(0.02 if "4M3" in kinds[0] else 0.001)
+    t = (rng.random(columns).astype(np.float32) + 0.5) * np.float32(0.02) if per_column else np.float32(0.02)
+    m = Model(x)
+    a = m.rounded("x", s, kinds[0])
+    b = m.rounded(m.constant("w", w), t, kinds[1], **({"axis": 1} if per_column else {}))
+    qa, qb = quantized(x, s, kinds[0]), quantized(w, t, kinds[1])
+    return m, m.node("MatMul", [a, b]), (qa @ qb) * s * t, (np.abs(qa) @ np.abs(qb)) * s * t
+
+
+PAIRS = [("FLOAT8E4M3FN", "FLOAT8E4M3FN"), ("FLOAT8E5M2", "FLOAT8E4M3FN"), ("FLOAT8E4M3FNUZ", "FLOAT8E4M3FNUZ"),
+         ("FLOAT8E4M3FN", "FLOAT8E5M2"), ("FLOAT8E5M2", "FLOAT8E5M2"), ("FLOAT8E5M2FNUZ", "FLOAT8E4M3FN")]
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("kinds", card.some(PAIRS), ids="-".join)
+def test_products(kinds, seed):
+    rng = np.random.default_rng([seed, len(kinds[0]), len(kinds[1])])
+    rows, depth, columns = int(rng.integers(1, 300)), int(rng.integers(1, 40)) * 16, int(rng.integers(1, 20)) * 16
+    m, y, want, magnitude = dots(rng, rows, depth, columns, kinds, bool(rng.integers(2)))
+    bias = rng.standard_normal(columns).astype(np.float32)
+    got = m.run(m.node("Relu", [m.node("Add", [y, m.constant("bias", bias)])]))
+    near(got, np.maximum(want + bias, 0), magnitude + np.abs(bias), HOPPER)
+    assert "gpu::" in m.plan and "-> fp8" in m.plan  # the product reads fp8
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("kind", card.some(["FLOAT8E4M3FN", "FLOAT8E5M2"]))
+def test_what_goes_on_in_fp8(kind, seed):
+    """The second product reads what the first one's end has quantised: that is right within a step of fp8."""
+    rng = np.random.default_rng([seed, 7])
+    m, y, first, _ = dots(rng, 150, 128, 96, (kind, kind), True)
+    s = np.float32(0.5)
+    got = m.run(m.rounded(m.node("Relu", [y]), s, kind))
+    want = quantized(np.maximum(first, 0), s, kind) * s
+    to, most = KINDS[kind]
+    codes = [np.clip(v / s, -most, most).astype(np.float32).astype(to).view(np.uint8).astype(int) for v in (got, want)]
+    apart = np.abs(codes[0] - codes[1])
+    assert apart.max() <= 1 and (apart > 0).mean() < 2e-2, (apart.max(), (apart > 0).mean())
+    w = rng.standard_normal((96, 48)).astype(np.float32)
+    again = Model(m.x)
+    again.nodes, again.inits = list(m.nodes), list(m.inits)
+    out = again.run(again.node("MatMul", [m.nodes[-1].output[0], again.rounded(again.constant("u", w), np.float32(0.02), kind)]))
+    u = quantized(w, np.float32(0.02), kind) * np.float32(0.02)
+    near(out, got.astype(np.float64) @ u, np.abs(got) @ np.abs(u), HOPPER + 2.0 ** -4 * (apart > 0).mean() ** 0.5)
+
+
+CONVOLUTIONS = [dict(channels=32, filters=48, size=(2, 13, 11), taps=3, stride=1, pads=1, group=1),
+                dict(channels=16, filters=16, size=(1, 9, 14), taps=3, stride=2, pads=1, group=4),
+                dict(channels=3, filters=32, size=(2, 16, 16), taps=7, stride=2, pads=3, group=1),
+                dict(channels=64, filters=64, size=(1, 7, 7), taps=1, stride=1, pads=0, group=1)]
+
+
+@pytest.mark.parametrize("how", card.some(CONVOLUTIONS), ids=lambda h: f"{h['channels']}x{h['taps']}g{h['group']}")
+@pytest.mark.parametrize("kind", card.some(["FLOAT8E4M3FN", "FLOAT8E5M2"]))
+def test_convolutions(how, kind):
+    rng = np.random.default_rng([how["channels"], how["taps"]])
+    n, h, w = how["size"]
+    x = rng.standard_normal((n, how["channels"], h, w)).astype(np.float32)
+    f = rng.standard_normal((how["filters"], how["channels"] // how["group"], how["taps"], how["taps"])).astype(np.float32)
+    s, t = np.float32(0.02), (rng.random(how["filters"]).astype(np.float32) + 0.5) * np.float32(0.02)
+    m = Model(x)
+    y = m.node("Conv", [m.rounded("x", s, kind), m.rounded(m.constant("f", f), t, kind, axis=0)], group=how["group"],
+               strides=[how["stride"]] * 2, pads=[how["pads"]] * 4)
+    got = m.run(m.node("Relu", [y]))
+    qx, qf = quantized(x, s, kind) * s, quantized(f, t[:, None, None, None], kind) * t[:, None, None, None]
+    want, magnitude = (convolved(a, b, how) for a, b in ((qx, qf), (np.abs(qx), np.abs(qf))))
+    near(got, np.maximum(want, 0), magnitude, HOPPER)
+    assert "-> fp8" in m.plan
+
+
+def convolved(x, f, how):
+    p, s, k = how["pads"], how["stride"], how["taps"]
+    x = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, (k, k), axis=(2, 3))[:, :, ::s, ::s]
+    each = how["channels"] // how["group"]
+    parts = [np.einsum("nchwij,ocij->nohw", windows[:, g * each:(g + 1) * each], part)
+             for g, part in enumerate(np.split(f, how["group"]))]
+    return np.concatenate(parts, axis=1)
