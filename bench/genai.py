@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """What a token costs by ONNX Runtime GenAI with this engine's provider, beside migraphx.generator and beside GenAI's own processor.
 
-    genai.py [--build build] [--kinds room growing] [--sizes 2x64 4x256 6x768] [--prompt 64] [--steps 200] [--texts 5] [--threads 1]
+    genai.py [--build build] [--kinds room growing] [--sizes 2x64 4x256 6x768] [--prompt 64] [--steps 200] [--texts 5] [--threads 1] [--card]
 
 Writes decoders of test/python/decoders.py (layers x width); all three write the same text, a step of each in turns, and must choose the
 same tokens. The first text warms up. Printed are medians over texts of the median step and the prompt's time, by the clock and by
-processor time (all threads of the process, of which only the one that is asked has something to do).
+processor time (all threads of the process, of which only the one that is asked has something to do). With --card the generator and
+GenAI, by its door for AMD's provider, are both on the first card, and GenAI's own processor stays out.
 """
 import argparse
 import json
@@ -19,6 +20,7 @@ import time
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+DOOR = "AMDGPU"
 
 
 def configure(folder, kind, sizes, threads, provider):
@@ -26,7 +28,8 @@ def configure(folder, kind, sizes, threads, provider):
     name = os.path.join(folder, "genai_config.json")
     with open(name, encoding="utf-8") as file:
         config = json.load(file)
-    options = {"intra_op_num_threads": threads, "provider_options": [{provider: {"threads": str(threads)}}] if provider else [],
+    given = {} if provider == DOOR else {"threads": str(threads)}
+    options = {"intra_op_num_threads": threads, "provider_options": [{provider: given}] if provider else [],
                "session.disable_cpu_ep_fallback": "1" if provider else "0"}
     config["model"].update(type="llama", bos_token_id=0, eos_token_id=[1], pad_token_id=0)
     config["model"]["decoder"].update(head_size=sizes["width"] // sizes["heads"], hidden_size=sizes["width"],
@@ -87,11 +90,11 @@ def measure(args, migraphx, genai, decoders, kind, layers, width):
     sizes = {"layers": layers, "width": width, "heads": max(width // 64, 4), "shared": max(width // 192, 2)}
     with tempfile.TemporaryDirectory() as folder:
         models = []
-        for provider in ("MgxExecutionProvider", None):
+        for provider in (DOOR,) if args.card else ("MgxExecutionProvider", None):
             decoders.save(folder, kind, words=1000, context=2000, positions=2048, **sizes)
             configure(folder, kind, sizes, args.threads, provider)
             models.append(genai.Model(folder))
-        generator = migraphx.generator(folder, threads=args.threads)
+        generator = migraphx.generator(folder, threads=args.threads, target="gpu" if args.card else "cpu")
     prompt, rows = np.random.default_rng(1).integers(2, 1000, args.prompt).tolist(), []
     for text in range(args.texts + 1):
         engines = [Ours(generator, [1]), *(Theirs(genai, model, args.prompt + args.steps + 1) for model in models)]
@@ -100,10 +103,20 @@ def measure(args, migraphx, genai, decoders, kind, layers, width):
             engine.end()
         if text:
             rows.append(row)
+    names = ["ours", "GenAI with the provider", "GenAI alone"]
     for how, by in enumerate(("clock", "processor")):
-        (p0, s0), (p1, s1), (p2, s2) = ([statistics.median(r[i][how][k] for r in rows) for k in (0, 1)] for i in range(3))
-        print(f"{kind:8} {layers}x{width:<4} {by:9} step: ours {s0:.3f} ms, GenAI with the provider {s1:.3f} ({s1 / s0:.3f}), GenAI alone "
-              f"{s2:.3f} ({s2 / s0:.2f}); prompt of {args.prompt}: {p0:.2f} ms, {p1:.2f} ({p1 / p0:.3f}), {p2:.2f} ({p2 / p0:.2f})", flush=True)
+        of = [[statistics.median(r[i][how][k] for r in rows) for k in (0, 1)] for i in range(len(engines))]
+        steps = ", ".join(f"{name} {step:.3f} ms ({step / of[0][1]:.3f})" for name, (_, step) in zip(names, of))
+        prompts = ", ".join(f"{first:.2f} ({first / of[0][0]:.3f})" for first, _ in of)
+        print(f"{kind:8} {layers}x{width:<4} {by:9} step: {steps}; prompt of {args.prompt}: {prompts}", flush=True)
+
+
+def open_door(folder, library):
+    """A name that GenAI loads, with the engine's library beside it."""
+    for name in (n for n in os.listdir(os.path.dirname(library)) if n.startswith("libmigraphx_c.so")):
+        os.symlink(os.path.join(os.path.dirname(library), name), os.path.join(folder, name))
+    os.environ["AMDGPU_EP_PATH"] = os.path.join(folder, "libamdgpu-ep.so")
+    os.symlink(library, os.environ["AMDGPU_EP_PATH"])
 
 
 def main():
@@ -113,15 +126,21 @@ def main():
     parser.add_argument("--sizes", nargs="+", default=["2x64", "4x256", "6x768"])
     for name, default in (("prompt", 64), ("steps", 200), ("texts", 5), ("threads", 1)):
         parser.add_argument("--" + name, type=int, default=default)
+    parser.add_argument("--card", action="store_true")
     args = parser.parse_args()
     sys.path[:0] = [os.path.join(args.build, "python"), os.path.join(HERE, "..", "test", "python")]
     import decoders
     import migraphx
     import onnxruntime_genai as genai
-    genai.register_execution_provider_library("mgx", os.path.abspath(os.path.join(args.build, "lib", "libmigraphx_ort.so")))
-    for kind in args.kinds:
-        for size in args.sizes:
-            measure(args, migraphx, genai, decoders, kind, *map(int, size.split("x")))
+    library = os.path.realpath(os.path.join(args.build, "lib", "libmigraphx_ort.so"))
+    with tempfile.TemporaryDirectory() as door:
+        if args.card:
+            open_door(door, library)
+        else:
+            genai.register_execution_provider_library("mgx", library)
+        for kind in args.kinds:
+            for size in args.sizes:
+                measure(args, migraphx, genai, decoders, kind, *map(int, size.split("x")))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,15 @@
 
 Draws architectures by the seed, a third each of timm, torchvision and transformers (which must be installed, with torch and
 onnxscript), with random weights and at most so many parameters. Each runs in a process of its own: results of backend "migraphx" are
-compared with torch's, and what ran in torch after all is named. With --rounds both backends run in turns as often, and the ratio of
-the medians of their times is printed: above 1 this engine is faster. Some models (--batch) are made ready first and timed one after the
-other then, so that nothing compiles meanwhile; --quiet FILE is there as long as that takes, for others on the machine to wait.
+compared with torch's in strict floats, and what ran in torch after all is named. With --rounds both backends run in turns as often,
+torch itself too, and the ratio of the medians of their times is printed: above 1 this engine is faster. Some models (--batch) are made
+ready first, so many (--beside) at a time, and timed one after the other then, so that nothing compiles meanwhile; --quiet FILE is there
+as long as that takes, for others on the machine to wait. On a card:
+
+    torch_drawn.py --device cuda --kind float16 --modes default reduce-overhead --rounds 15 --batch 30 --beside 15 --seconds 200
 """
 import argparse
+import concurrent.futures
 import contextlib
 import inspect
 import json
@@ -21,6 +25,8 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import warnings
 
@@ -160,8 +166,71 @@ def times_of(calls, rounds, synchronize, clock):
     return {key: statistics.median(have) for key, have in times.items()}
 
 
-def to_device(device, model, args, kwargs):
-    return model.to(device), [a.to(device) for a in args], {k: v.to(device) for k, v in kwargs.items()}
+@contextlib.contextmanager
+def strict():
+    """Floats are multiplied as they are, also where torch would round them for a card's matrix units."""
+    import torch
+    places = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [place.allow_tf32 for place in places]
+    try:
+        for place in places:
+            place.allow_tf32 = False
+        yield
+    finally:
+        for place, was in zip(places, before):
+            place.allow_tf32 = was
+
+
+def placed(value, device, kind):
+    return value.to(device, kind) if value.is_floating_point() else value.to(device)
+
+
+class Measured:
+    """A model and its inputs in one type, and the row that says how it runs."""
+
+    def __init__(self, options, library, name):
+        import torch
+        self.options, self.kind = options, getattr(torch, options.kind)
+        self.model, self.args, self.kwargs = make(library, name)
+        self.row = {"parameters": sum(p.numel() for p in self.model.parameters())}
+        self.calls = {}
+        with strict():
+            self.want = self.run(self.model.eval(), torch.float32)
+
+    def run(self, model, kind=None):
+        args = [placed(a, self.options.device, kind or self.kind) for a in self.args]
+        kwargs = {k: placed(v, self.options.device, kind or self.kind) for k, v in self.kwargs.items()}
+        return tensors(model.to(self.options.device, kind or self.kind)(*args, **kwargs))
+
+    def prepare(self, key, compiled, *, times=3):
+        """Notes the error of some runs, and the call to be timed."""
+        self.model.to(self.options.device, self.kind)
+        args = [placed(a, self.options.device, self.kind) for a in self.args]
+        kwargs = {k: placed(v, self.options.device, self.kind) for k, v in self.kwargs.items()}
+        start, worst = time.perf_counter(), 0
+        for i in range(times):
+            worst = max(worst, difference([t.clone() for t in tensors(compiled(*args, **kwargs))], self.want))
+            if i == 0:
+                self.row[f"first {key}"] = time.perf_counter() - start
+        self.row[f"error of {key}"] = worst
+        self.calls[key] = lambda: compiled(*args, **kwargs)
+
+    def compile_theirs(self, mode):
+        import torch
+        key = "inductor" if mode == "default" else f"inductor {mode}"
+        try:
+            self.prepare(key, torch.compile(self.model, mode=None if mode == "default" else mode))
+        except Exception as e:
+            self.row[f"failure of {key}"] = f"{type(e).__name__}: {e}"[:200]
+
+    def time(self):
+        import torch
+        print("ready", flush=True)
+        sys.stdin.readline()
+        synchronize = torch.cuda.synchronize if self.options.device == "cuda" else lambda: None
+        clock = time.process_time if self.options.processor else time.perf_counter
+        times_of(self.calls, 3, synchronize, clock)
+        self.row["times"] = times_of(self.calls, self.options.rounds, synchronize, clock)
 
 
 def measure(options, library, name):
@@ -169,28 +238,23 @@ def measure(options, library, name):
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     import migraphx.torch
-    model, args, kwargs = to_device(options.device, *make(library, name))
-    model.eval()
-    out = {}
     with torch.no_grad(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        want = tensors(model(*args, **kwargs))
-        ours = torch.compile(model, backend=migraphx.torch.backend, options={"threads": options.threads})
-        for _ in range(3):
-            out["error"] = max(out.get("error", 0), difference(tensors(ours(*args, **kwargs)), want))
-        out["in torch"] = [str(w.message) for w in said if "migraphx: a graph" in str(w.message)]
+        m = Measured(options, library, name)
+        m.prepare("eager", m.model, times=1)
+        how = {"threads": options.threads, **({"exhaustive_tune": True} if options.tune else {})}
+        m.prepare("ours", torch.compile(m.model, backend=migraphx.torch.backend, options=how))
+        m.row["in torch"] = [str(w.message) for w in said if "migraphx: a graph" in str(w.message)]
         if options.rounds:
-            theirs = torch.compile(model)
-            for _ in range(3):
-                out["error of inductor"] = difference(tensors(theirs(*args, **kwargs)), want)
-            print("ready", flush=True)
-            sys.stdin.readline()
-            synchronize = torch.cuda.synchronize if options.device == "cuda" else lambda: None
-            calls = {"ours": lambda: ours(*args, **kwargs), "inductor": lambda: theirs(*args, **kwargs)}
-            clock = time.process_time if options.processor else time.perf_counter
-            times_of(calls, 2, synchronize, clock)
-            out.update(times_of(calls, options.rounds, synchronize, clock))
-    return out
+            for mode in options.modes:
+                m.compile_theirs(mode)
+            m.time()
+    return m.row
+
+
+def is_right(row):
+    """As near to strict floats as torch itself gets in this type, or nearly."""
+    return row["error of ours"] <= max(1e-3, 1.5 * row["error of eager"])
 
 
 class Asked:
@@ -198,36 +262,49 @@ class Asked:
 
     def __init__(self, options, *what):
         command = [sys.executable, "-W", "ignore", os.path.abspath(__file__), "--build", options.build, "--threads", str(options.threads),
-                   "--rounds", str(options.rounds), "--most", str(options.most), "--device", options.device,
-                   *["--processor"] * options.processor, *what]
-        self._seconds = options.seconds
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                         env={**os.environ, "OMP_NUM_THREADS": str(options.threads),
-                                              "TORCHINDUCTOR_COMPILE_THREADS": "1"})  # no processes of its own
+                   "--rounds", str(options.rounds), "--most", str(options.most), "--device", options.device, "--kind", options.kind,
+                   "--modes", *options.modes, *["--processor"] * options.processor, *["--tune"] * options.tune, *what]
+        self._said = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True,
+                                         env={"TORCHINDUCTOR_COMPILE_THREADS": "1", **os.environ,  # no processes of its own
+                                              "OMP_NUM_THREADS": str(options.threads)})
+        self._late = threading.Timer(options.seconds, self._process.kill)
+        self._late.start()
+        self._answer, self._ready = None, False
 
     def wait_until_ready(self):
         """Or until it ended without having anything to time."""
         for line in () if self._ready else self._process.stdout:
-            self._ready = True
-            if line.strip() == "ready":
-                return
             if line.startswith("{"):
                 self._answer = json.loads(line)
-                return
-
-    _answer, _ready = None, False
+            if line.strip() == "ready":
+                break
+        self._late.cancel()
+        self._ready = True
+        return self
 
     def answer(self):
-        """What it answers within the seconds from now on, which names its failure if it failed."""
-        try:
-            out, err = self._process.communicate("go\n", timeout=self._seconds)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return {"failed": "not done in time"}
-        except BrokenPipeError:
-            out, err = "", self._process.stderr.read()
-        found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-        return self._answer or (found or [{"failed": (err.strip().splitlines() or [f"status {self._process.returncode}"])[-1][:300]}])[0]
+        """What it answers, which names its failure if it failed."""
+        self.wait_until_ready()
+        self._late = threading.Timer(self.MOST_TIMED, self._process.kill)
+        self._late.start()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write("go\n")
+            self._process.stdin.close()
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                self._answer = json.loads(line)
+        self._process.wait()
+        self._late.cancel()
+        return self._answer or {"failed": self._failure()}
+
+    MOST_TIMED = 600  # seconds, once it is ready
+
+    def _failure(self):
+        if self._process.returncode == -9:
+            return "not done in time"
+        self._said.seek(0)
+        return (self._said.read().strip().splitlines() or [f"status {self._process.returncode}"])[-1][:300]
 
 
 def ask(options, *what):
@@ -250,21 +327,33 @@ def announced(path):
 def ask_all(options, drawn):
     """A row for each model, some of them ready at a time."""
     for first in range(0, len(drawn), options.batch):
-        asked = []
-        for library, name in drawn[first:first + options.batch]:
-            asked.append((f"{library}/{name}", Asked(options, "--one", library, name)))
-            if not options.beside:
-                asked[-1][1].wait_until_ready()
-        for _, process in asked:
-            process.wait_until_ready()
+        batch = drawn[first:first + options.batch]
+        with concurrent.futures.ThreadPoolExecutor(options.beside) as pool:
+            asked = list(pool.map(lambda what: Asked(options, "--one", *what).wait_until_ready(), batch))
         with announced(options.quiet if options.rounds else None):
-            rows = [{"model": name, **process.answer()} for name, process in asked]
-        yield from rows
+            for what, process in zip(batch, asked):
+                yield {"model": "/".join(what), **process.answer()}
+
+
+def best_of_inductor(row):
+    return min((t for key, t in row.get("times", {}).items() if key.startswith("inductor")), default=None)
+
+
+def line_of(row):
+    if row.get("failed"):
+        return f"{row['model']:44}{row['failed']}"
+    said = f"{row['error of ours']:.1e}" + ("" if is_right(row) else f" WRONG (eager {row['error of eager']:.1e})")
+    said += "".join(f"; {t}"[:400] for t in row["in torch"])
+    said += "".join(f"; {key}: {why}" for key, why in row.items() if key.startswith("failure of"))
+    if best_of_inductor(row):
+        said += f" {best_of_inductor(row) / row['times']['ours']:.2f}:"
+        said += "".join(f" {key} {t:.3f}" for key, t in row["times"].items())
+    return f"{row['model']:44}{said}"
 
 
 def show(rows):
-    ratios = [r["inductor"] / r["ours"] for r in rows if r.get("inductor")]
-    bad = [r for r in rows if r.get("failed") or r["error"] > 1e-3 or r["in torch"]]
+    ratios = [best_of_inductor(r) / r["times"]["ours"] for r in rows if best_of_inductor(r)]
+    bad = [r for r in rows if r.get("failed") or not is_right(r) or r["in torch"]]
     print(f"{len(rows)} models, {len(rows) - len(bad)} right and wholly by the engine" +
           (f", geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}" if ratios else ""))
     return bool(bad)
@@ -281,8 +370,11 @@ def main():
     parser.add_argument("--processor", action="store_true", help="processor time, of one thread, where others use the machine")
     parser.add_argument("--seconds", type=float, default=1200)
     parser.add_argument("--batch", type=int, default=5)
-    parser.add_argument("--beside", action="store_true", help="the models of a batch are made ready beside each other")
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--beside", type=int, default=1, help="so many models of a batch are made ready beside each other")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--kind", default="float32", help="type of the weights and images")
+    parser.add_argument("--modes", nargs="*", default=["default"], help="inductor's; the ratio is that of the fastest")
+    parser.add_argument("--tune", action="store_true", help="this engine measures its kernels (exhaustive_tune)")
     parser.add_argument("--quiet")
     parser.add_argument("--only", default="")
     parser.add_argument("--json")
@@ -307,9 +399,7 @@ def main():
     rows = []
     for row in ask_all(options, [d for d in drawn if re.search(options.only, "/".join(d))]):
         rows.append(row)
-        said = row.get("failed") or f"{row['error']:.1e}" + "".join(f"; {t}" for t in row["in torch"])
-        ratio = f" {row['ours']:.2f} ms, inductor {row['inductor']:.2f}: {row['inductor'] / row['ours']:.2f}" if row.get("inductor") else ""
-        print(f"{row['model']:44}{said[:500]}{ratio}", flush=True)
+        print(line_of(row), flush=True)
     if options.json:
         with open(options.json, "w") as f:
             json.dump(rows, f, indent=1)
