@@ -50,23 +50,33 @@ class _Graph:
         self._module, self._options = module, options
         self._places = [n for n in module.graph.nodes if n.op == "placeholder"]
         self._kinds = [_kind(example, place) for example, place in zip(example_inputs, self._places)]
-        self._runner, self._versions, self._reason = None, None, None
+        self._given = [i for i, kind in enumerate(self._kinds) if kind == "input"]
+        self._runner, self._held, self._reason = None, None, None
 
     def __call__(self, *args):
         if self._reason is not None or (torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)):
             return self._module(*args)
-        versions = [a._version if kind == "weight" else float(a) for a, kind in zip(args, self._kinds) if kind in ("weight", "number")]
         try:
-            inputs = [a.detach() for a, kind in zip(args, self._kinds) if kind == "input"]
-            if self._runner is None or versions != self._versions or not self._runner.fits(inputs):
-                self._runner, self._versions = self._compile(args), versions
-                if not self._runner.fits(inputs):
-                    raise _NotTaken("export fixes a length that changes")
-            return self._runner.run(inputs)
+            return self._run(args, [args[i].detach() for i in self._given])
         except _NotTaken as e:
             self._reason = str(e)
             warnings.warn(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes runs in torch: {e}", stacklevel=2)
             return self._module(*args)
+
+    def _run(self, args, inputs):
+        """A model has hundreds of weights, so they are looked at behind the run, when a card is already at work; it is made again if
+        one was changed."""
+        results = None
+        if self._runner is not None and self._runner.fits(inputs):
+            results = self._runner.run(inputs)
+        if results is None or not self._held.same(args):
+            self._runner, self._held = None, None  # their memory goes before the next ones take theirs
+            runner, held = self._compile(args), _Held(args, self._kinds)
+            if not runner.fits(inputs):
+                raise _NotTaken("export fixes a length that changes")
+            results = runner.run(inputs)
+            self._runner, self._held = runner, held
+        return results
 
     def _compile(self, args):
         card = _card_of(args)
@@ -75,6 +85,24 @@ class _Graph:
         if self._options["verbose"]:
             print(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes, inputs {', '.join(model.names)}")
         return _OnProcessor(model) if card is None else _OnCard(model, card)
+
+
+class _Held:
+    """The weights and numbers that a program was made of. Aliases of the weights keep their memory, so that no others come to lie there."""
+
+    def __init__(self, args, kinds):
+        self._weights = [i for i, kind in enumerate(kinds) if kind == "weight"]
+        self._numbers = [i for i, kind in enumerate(kinds) if kind == "number"]
+        self._aliases = [args[i].detach() for i in self._weights]
+        self._are = self._look(args)
+
+    def _look(self, args):
+        weights = [args[i] for i in self._weights]
+        versions = [0 if w.is_inference() else w._version for w in weights]  # those made without gradients in mind count no changes
+        return versions, [w.data_ptr() for w in weights], [float(args[i]) for i in self._numbers]
+
+    def same(self, args):
+        return self._look(args) == self._are
 
 
 def _card_of(args):

@@ -129,6 +129,30 @@ def test_weights_that_change():
         torch.testing.assert_close(compiled(x), module(x))
 
 
+@pytest.mark.parametrize("how", ["a parameter", "its data", "a module", "twice"])
+def test_weights_that_are_replaced(how):
+    """What comes instead has the version and the shape of what it replaces, and may come to lie where that lay."""
+    module = nn.Sequential(nn.Linear(3, 2), nn.ReLU()).eval()
+    compiled, x = torch.compile(module, backend="migraphx"), torch.randn(4, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), module(x))
+        if how == "a parameter":
+            module[0].weight = nn.Parameter(torch.randn(2, 3))
+        elif how == "a module":
+            module[0] = nn.Linear(3, 2)
+        else:
+            module[0].weight.data = torch.randn(2, 3)
+        if how == "twice":
+            module[0].weight.data = torch.randn(2, 3)
+        torch.testing.assert_close(compiled(x), module(x))
+        torch.testing.assert_close(compiled(x), module(x))
+
+
+def test_weights_that_count_no_changes():
+    with torch.inference_mode():
+        check(nn.Linear(3, 2), (torch.randn(4, 3),))
+
+
 def test_what_is_not_taken_runs_in_torch_and_is_named():
     class Odd(nn.Module):
         def forward(self, x):
