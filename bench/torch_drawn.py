@@ -312,11 +312,11 @@ def ask(options, *what):
 
 
 @contextlib.contextmanager
-def announced(path):
+def announced(path, seconds):
     """The file is there meanwhile; what began before has some seconds to end."""
     if path:
         open(path, "w").close()
-        time.sleep(20)
+        time.sleep(seconds)
     try:
         yield
     finally:
@@ -330,7 +330,7 @@ def ask_all(options, drawn):
         batch = drawn[first:first + options.batch]
         with concurrent.futures.ThreadPoolExecutor(options.beside) as pool:
             asked = list(pool.map(lambda what: Asked(options, "--one", *what).wait_until_ready(), batch))
-        with announced(options.quiet if options.rounds else None):
+        with announced(options.quiet if options.rounds else None, options.settle):
             for what, process in zip(batch, asked):
                 yield {"model": "/".join(what), **process.answer()}
 
@@ -376,6 +376,7 @@ def main():
     parser.add_argument("--modes", nargs="*", default=["default"], help="inductor's; the ratio is that of the fastest")
     parser.add_argument("--tune", action="store_true", help="this engine measures its kernels (exhaustive_tune)")
     parser.add_argument("--quiet")
+    parser.add_argument("--settle", type=float, default=20, help="seconds that others have to end, once the file of --quiet is there")
     parser.add_argument("--only", default="")
     parser.add_argument("--json")
     parser.add_argument("--list", help="file of the draw: read where it is there, else written")
