@@ -131,7 +131,8 @@ static PyObject *is_compiled(PyObject *self, PyObject *unused)
 
 struct compile_settings {
     migraphx_target_t target;
-    int offload_copy, fast_math, exhaustive_tune, compute_double, device_id, tf32;
+    int offload_copy, fast_math, exhaustive_tune, compute_double, device_id, tf32,
+        tf32_convolutions;
     Py_ssize_t threads, plan_bytes;
     double tuning_seconds;
     const char *isa;        // NULL: the best there is
@@ -167,6 +168,7 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
     migraphx_compile_options_set_exhaustive_tune_flag(options, s->exhaustive_tune);
     migraphx_compile_options_set_compute_double(options, s->compute_double);
     migraphx_compile_options_set_tf32(options, s->tf32);
+    migraphx_compile_options_set_tf32_convolutions(options, s->tf32_convolutions);
     migraphx_status status =
         migraphx_compile_options_set_threads(options, s->threads > 0 ? (size_t)s->threads : 0);
     if (OK(status))
@@ -203,11 +205,13 @@ static int parse_compile(PyObject *args, PyObject *kwargs, PyObject **target,
                             "tuning_seconds",
                             "isa",
                             "gemm_provider",
+                            "tf32_convolutions",
                             NULL};
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O|pppinpsnpdzz:compile", names, target, &s->offload_copy, &s->fast_math,
-            &s->exhaustive_tune, &s->device_id, &s->threads, &s->compute_double, &s->specialise,
-            &s->plan_bytes, &s->tf32, &s->tuning_seconds, &s->isa, &s->provider) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppinpsnpdzzp:compile", names, target,
+                                     &s->offload_copy, &s->fast_math, &s->exhaustive_tune,
+                                     &s->device_id, &s->threads, &s->compute_double, &s->specialise,
+                                     &s->plan_bytes, &s->tf32, &s->tuning_seconds, &s->isa,
+                                     &s->provider, &s->tf32_convolutions) ||
         mode_of(s->specialise, &s->mode) < 0)
         return -1;
     return 0;
@@ -374,13 +378,14 @@ static PyMethodDef methods[] = {
     {"compile", WITH_KEYWORDS(compile),
      "compile($self, /, t, offload_copy=True, fast_math=True, exhaustive_tune=False, device_id=0, "
      "threads=0, compute_double=False, specialise='auto', plan_bytes=0, tf32=False, "
-     "tuning_seconds=0, isa=None, gemm_provider=None)\n--\n\n"
+     "tuning_seconds=0, isa=None, gemm_provider=None, tf32_convolutions=False)\n--\n\n"
      "Compiles for a target, given as such or by name.\n\n"
      "exhaustive_tune measures the kernels that there are for every instruction\n"
      "instead of guessing, for tuning_seconds (0: as long as it takes) after which\n"
      "it guesses again; threads is how many a run uses, 0 for all there are;\n"
      "compute_double makes the target \"ref\" compute floats as doubles; tf32 lets\n"
-     "the target \"gpu\" round what products of floats multiply to 10 bits; isa is the\n"
+     "the target \"gpu\" round what products of floats multiply to 10 bits, and\n"
+     "tf32_convolutions what convolutions alone do; isa is the\n"
      "set of instructions for the target \"cpu\", \"generic\", \"avx2\", \"avx512\", None for all\n"
      "that the machine has; gemm_provider is who computes products on the target \"gpu\":\n"
      "\"own\", or the name of a library, \"cublaslt\", \"hipblaslt\", \"rocblas\", \"cudnn\" or\n"

@@ -850,6 +850,9 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_specialise(migraphx_program_t
 // 10 bits behind the point (TF32), where the card is faster with it.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_tf32(migraphx_compile_options_t compile_options, bool value);
+// The same for convolutions alone, as PyTorch has it unless it is told otherwise.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tf32_convolutions(
+    migraphx_compile_options_t compile_options, bool value);
 // Of target "gpu": who computes products and convolutions. "own": the engine's kernels alone;
 // "cublaslt", "hipblaslt", "rocblas", "cudnn" or "miopen": that library where it can; "auto" and NULL:
 // such libraries are candidates where kernels are measured, and otherwise not opened.

@@ -30,7 +30,7 @@ import numpy as np
 
 __all__ = ["Model", "Service", "Texts", "images", "kept"]
 
-_COMPILE = {"threads", "exhaustive_tune", "fast_math", "isa", "tf32", "gemm_provider", "device_id", "tuning_seconds", "plan_bytes"}
+_COMPILE = {"threads", "exhaustive_tune", "fast_math", "isa", "tf32", "tf32_convolutions", "gemm_provider", "device_id", "tuning_seconds", "plan_bytes"}
 _KNOWN = _COMPILE | {"target", "cards", "fp16", "bf16", "int4_weights", "specialise", "run_memory", "bytes"}
 _AT_ONCE = 2  # runs on a card: the copies of one beside the kernels of the other
 

@@ -14,6 +14,7 @@ torch, and a warning says why.
 """
 import collections
 import logging
+import operator
 import os
 import tempfile
 import warnings
@@ -87,22 +88,30 @@ class _Graph:
         return _OnProcessor(model) if card is None else _OnCard(model, card)
 
 
+def _picks(indices):
+    """A function that takes these of a tuple, soon where they are hundreds."""
+    indices = list(indices)
+    return operator.itemgetter(*indices) if len(indices) > 1 else lambda args: tuple(args[i] for i in indices)
+
+
+_place_of, _version_of = torch.Tensor.data_ptr, operator.attrgetter("_version")
+
+
 class _Held:
     """The weights and numbers that a program was made of. Aliases of the weights keep their memory, so that no others come to lie there."""
 
     def __init__(self, args, kinds):
-        self._weights = [i for i, kind in enumerate(kinds) if kind == "weight"]
-        self._numbers = [i for i, kind in enumerate(kinds) if kind == "number"]
-        self._aliases = [args[i].detach() for i in self._weights]
-        self._are = self._look(args)
-
-    def _look(self, args):
-        weights = [args[i] for i in self._weights]
-        versions = [0 if w.is_inference() else w._version for w in weights]  # those made without gradients in mind count no changes
-        return versions, [w.data_ptr() for w in weights], [float(args[i]) for i in self._numbers]
+        indices = {of: [i for i, kind in enumerate(kinds) if kind == of] for of in ("weight", "number")}
+        self._weights, self._numbers = _picks(indices["weight"]), _picks(indices["number"])
+        self._counting = _picks(i for i in indices["weight"] if not args[i].is_inference())  # those of inference_mode have no versions
+        self._aliases = [w.detach() for w in self._weights(args)]
+        self._places = list(map(_place_of, self._weights(args)))
+        self._versions = list(map(_version_of, self._counting(args)))
+        self._values = list(map(float, self._numbers(args)))
 
     def same(self, args):
-        return self._look(args) == self._are
+        return (list(map(_place_of, self._weights(args))) == self._places and list(map(_version_of, self._counting(args))) == self._versions
+                and list(map(float, self._numbers(args))) == self._values)
 
 
 def _card_of(args):
@@ -181,6 +190,14 @@ _TYPES = {"float_type": torch.float32, "half_type": torch.float16, "bf16_type": 
           "int64_type": torch.int64, "bool_type": torch.bool}
 
 
+def _rounds(place, newer):
+    """May what floats multiply be rounded (TF32) there, as the program has set it? torch refuses its older word where the newer was said."""
+    try:
+        return bool(place.allow_tf32)
+    except RuntimeError:
+        return newer.fp32_precision == "tf32"
+
+
 class _OnCard(_Runner):
     """A program for each set of lengths, the ones used last; it is handed torch's addresses and its stream, so nothing is copied."""
 
@@ -212,8 +229,9 @@ class _OnCard(_Runner):
             raise _NotTaken("an input without elements lies on a card")
         dims = {name: list(x.shape) for name, x in zip(self._model.names, inputs) if x.dim()}
         program = self._model.parse(map_input_dims=dims)
-        program.compile("gpu", offload_copy=False, device_id=self._device.index, tf32=torch.backends.cuda.matmul.allow_tf32,
-                        **self._model.chosen("exhaustive_tune", "fast_math"))
+        cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+        program.compile("gpu", offload_copy=False, device_id=self._device.index, tf32=_rounds(cuda.matmul, cuda.matmul),
+                        tf32_convolutions=_rounds(cudnn, cudnn.conv), **self._model.chosen("exhaustive_tune", "fast_math"))
         shapes = program.get_parameter_shapes()
         takes = [(i, name, shapes[name]) for i, name in enumerate(self._model.names) if name in shapes]
         return program, takes, [self._result(shapes, i) for i in range(len(program.get_output_shapes()))]

@@ -189,6 +189,7 @@ static migraphx_status set_own(migraphx_compile_options_t o, const char *name, c
     }
 OWN_FLAG(compute_double)
 OWN_FLAG(tf32)
+OWN_FLAG(tf32_convolutions)
 
 #define OWN_NAME(option)                                                                           \
     migraphx_status migraphx_compile_options_set_##option(                                         \

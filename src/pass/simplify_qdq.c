@@ -246,8 +246,8 @@ static struct mgx_ins *quant_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     return scaled(ins, sums, &a, &b, rank - 1);
 }
 
-// The convolution of narrow values as `op`, its transpose or not: output channels are axis `channels` of the
-// weights.
+// The convolution of narrow values as `op`, its transpose or not: output channels are axis
+// `channels` of the weights.
 static struct mgx_ins *narrowly(const struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_op *op, int channels)
 {

@@ -113,6 +113,7 @@ static enum mgx_status read_provider(struct gpu_machine *m, const char *name, st
 //     device         "cuda", "hip", "opencl", maybe with ":n"; by default what there is
 //     device_id      which card, where `device` does not say
 //     tf32           products of floats may be TF32
+//     tf32_convolutions  convolutions of floats may be, other products not
 //     gemm_provider  "own": no vendor's library is used; its name: that one makes products, or
 //                    convolutions; by default libraries are candidates where something is measured
 //     kernel_folder  where compiled kernels are kept; by default nowhere
@@ -145,6 +146,7 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         m->base.threads = m->base.host->threads;
     m->base.memory = &m->memory->base;
     m->tf32 = mgx_setting_is_on(own, "tf32");
+    m->tf32_convolutions = mgx_setting_is_on(own, "tf32_convolutions");
     m->exchange = (const struct gpu_exchange *)options->exchange;
     if (m->device->properties.features & GPU_GRAPHS)
         m->base.recorder = &gpu_recorder;
@@ -363,7 +365,7 @@ static enum mgx_status carry(const struct mgx_program *p, struct mgx_carry *out,
     return good ? MGX_OK : mgx_fail_memory(diag);
 }
 
-static const char *const keeps[] = {"tf32", "gemm_provider", NULL};
+static const char *const keeps[] = {"tf32", "tf32_convolutions", "gemm_provider", NULL};
 
 const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .usable = gpu_device_usable,

@@ -88,7 +88,8 @@ static bool in_runs(const struct mgx_shape *s, int axis, int64_t length, int val
 static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_product *p,
                            struct tile *t)
 {
-    const int pieces = gpu_units_pieces(t->units, gpu_machine(c->machine)->tf32);
+    const int pieces =
+        gpu_units_pieces(t->units, gpu_machine_rounds(c->machine, gpu_product_is_dot(p)));
     for (int i = 0; i < 2 && !gpu_product_is_fp8(p); i++) {
         const struct mgx_shape *s = &c->in[p->operand[i]];
         const int values = 16 / (int)mgx_type_size(s->type), last = s->rank - 1;
@@ -207,7 +208,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                    gpu_type_memory(b->type), gpu_type_memory(c->out->type), t->a_rows_first,
                    t->b_depth_first, p->together);
     if (t->units)
-        emit_units(out, p, t, gpu_machine(c->machine)->tf32);
+        emit_units(out, p, t, gpu_machine_rounds(c->machine, gpu_product_is_dot(p)));
     else if (gpu_product_is_bytes(p))
         emit_bytes(out, p, t);
     else

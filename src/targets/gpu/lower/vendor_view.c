@@ -289,7 +289,7 @@ const char *gpu_vendor_see(const struct mgx_plan_offer *c, struct gpu_vendor_vie
     if (mgx_shape_elements(c->out) == 0 || v->p.depth == 0)
         return "no results, or no depth";
     v->whole.type = type;
-    v->whole.tf32 = gpu_machine(c->machine)->tf32;
+    v->whole.tf32 = gpu_machine_rounds(c->machine, dot);
     count_axes(v, c->out->rank);
     why = dot ? see_dot(c, v) : see_convolution(c, v);
     if (why)

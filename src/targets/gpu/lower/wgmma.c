@@ -218,7 +218,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     }
     c->flops = 2.0 * (double)g.rows * (double)g.p.columns * (double)g.p.depth;
     gpu_wgmma_name(&t, &detail);
-    mgx_str_printf(&detail, "%s%s",
+    mgx_str_printf(&detail, "%s%s%s", g.units == GPU_WGMMA_TF32 ? ", TF32" : "",
                    g.fold.bytes ? ", packed"
                    : g.image    ? ", gathered"
                                 : "",

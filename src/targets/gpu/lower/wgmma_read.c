@@ -355,7 +355,7 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     if (why)
         return why;
     const enum mgx_type type = g->p.make ? g->p.make->shape.type : c->in[g->p.operand[0]].type;
-    if (!set_units(g, type, gpu_machine(c->machine)->tf32) ||
+    if (!set_units(g, type, gpu_machine_rounds(c->machine, gpu_product_is_dot(&g->p))) ||
         (!gpu_wgmma_is_narrow(g->units) && c->in[g->p.operand[1]].type != type))
         return "operands that are not both half, both bf16, both float or both fp8 of OCP";
     if (!c->constant[g->p.operand[1]])

@@ -19,7 +19,8 @@ struct gpu_machine {
     struct gpu_memory *memory; // lives as long as anything that was allocated from it
     struct gpu_code code;
     const struct gpu_exchange *exchange; // of cards that go together; NULL: this one is alone
-    bool tf32;               // products of floats may be rounded to 10 bits behind the point
+    bool tf32;               // what products of floats multiply may be rounded to 10 bits
+    bool tf32_convolutions;  // that of convolutions alone may
     bool own_products;       // no library is ever asked
     const char *provider;    // the library that makes products where it can; NULL: none is named
     struct gpu_unit **units; // asked for while planning
@@ -29,6 +30,12 @@ struct gpu_machine {
 static inline struct gpu_machine *gpu_machine(const struct mgx_plan_machine *m)
 {
     return (struct gpu_machine *)m;
+}
+
+// May what a product multiplies be rounded, be it a `dot` or a convolution?
+static inline bool gpu_machine_rounds(const struct mgx_plan_machine *m, bool dot)
+{
+    return gpu_machine(m)->tf32 || (!dot && gpu_machine(m)->tf32_convolutions);
 }
 
 // The memory of a card; one per card and process, so storages that outlive a program stay valid.

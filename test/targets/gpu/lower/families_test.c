@@ -21,44 +21,56 @@ static bool has_card(void)
     return there;
 }
 
-// "w = ...": constant weights, 128 rows of 192.
-static void put_weights(struct mgx_str *out)
+// "w = ...": constant weights of the lines' type, 128 rows of 192.
+static void put_weights(struct mgx_str *out, const char *lines)
 {
     mgx_str_put(out, "w = @literal{");
     for (int i = 0; i < 128 * 192; i++)
         mgx_str_printf(out, "%s%d", i ? ", " : "", i * 7 % 11 - 5);
-    mgx_str_put(out, "} -> half_type, {128, 192}, {192, 1}\n");
+    mgx_str_printf(out, "} -> %s, {128, 192}, {192, 1}\n",
+                   strstr(lines, "float_type") ? "float_type" : "half_type");
 }
 
-// Is the program taken by this kernel, and nothing by the reference?
-static bool is_taken(const char *lines, const char *kernel)
+// What the plan says of a program that is compiled with one setting more; false: it is not made.
+static bool explain(const char *lines, const char *setting, struct mgx_str *said)
 {
-    struct mgx_str text = {0}, said = {0};
+    struct mgx_str text = {0};
     struct mgx_program *p = NULL;
     struct mgx_diag diag = {.status = MGX_OK};
-    const struct mgx_compile_options options = {.fast_math = true,
-                                                .pass.fast_math = true,
-                                                .offload_copy = true,
-                                                .own = MGX_SETTINGS({"device", "cuda"})};
+    const struct mgx_compile_options options = {
+        .fast_math = true,
+        .pass.fast_math = true,
+        .offload_copy = true,
+        .own = MGX_SETTINGS({"device", "cuda"}, {setting, "1"})};
     mgx_str_put(&text, "module: \"main\"\n");
-    if (strstr(lines, ", w)") && !strstr(lines, "w = "))
-        put_weights(&text);
+    if (strstr(lines, "w)") && !strstr(lines, "w = "))
+        put_weights(&text, lines);
     mgx_str_put(&text, lines);
     const bool made =
         mgx_program_parse(&p, &mgx_ops, mgx_str_text(&text), text.size, &diag) == MGX_OK &&
         mgx_program_compile(p, mgx_target_find("gpu"), &options, &diag) == MGX_OK;
     if (made)
-        p->executable->target->explain(p, &said);
+        p->executable->target->explain(p, said);
+    else
+        printf("%s\n", diag.text);
     mgx_str_fini(&text);
-    mgx_str_printf(&text, ": %s (", kernel);
-    const bool good = made && strstr(mgx_str_text(&said), mgx_str_text(&text)) &&
-                      !strstr(mgx_str_text(&said), ": ref (");
-    if (!good)
-        printf("%s\n%s\n%s\n", kernel, diag.text, mgx_str_text(&said));
-    mgx_str_fini(&text);
-    mgx_str_fini(&said);
     mgx_diag_clear(&diag);
     mgx_program_destroy(p);
+    return made;
+}
+
+// Is the program taken by this kernel, and nothing by the reference?
+static bool is_taken(const char *lines, const char *kernel)
+{
+    struct mgx_str wanted = {0}, said = {0};
+    mgx_str_printf(&wanted, ": %s (", kernel);
+    const bool good = explain(lines, "none", &said) &&
+                      strstr(mgx_str_text(&said), mgx_str_text(&wanted)) &&
+                      !strstr(mgx_str_text(&said), ": ref (");
+    if (!good)
+        printf("%s\n%s\n", kernel, mgx_str_text(&said));
+    mgx_str_fini(&wanted);
+    mgx_str_fini(&said);
     return good;
 }
 
@@ -116,4 +128,30 @@ CASE(every_family_takes_what_is_its_own)
     CHECK_INT(missing, 0);
 }
 
-TEST_MAIN(ROW(every_family_takes_what_is_its_own))
+// Are its multiplications rounded to TF32 under this setting?
+static bool is_rounded(const char *lines, const char *setting)
+{
+    struct mgx_str said = {0};
+    CHECK(explain(lines, setting, &said));
+    CHECK(strstr(mgx_str_text(&said), ": gpu::wgmma (") != NULL);
+    const bool rounded = strstr(mgx_str_text(&said), ", TF32") != NULL;
+    mgx_str_fini(&said);
+    return rounded;
+}
+
+CASE(floats_are_rounded_where_the_setting_says)
+{
+    static const char dot[] = X("float_type", "256, 128", "128, 1") "y = dot(x, w)\n" Y;
+    static const char image[] = X("float_type", "1, 128, 12, 12",
+                                  "18432, 144, 12, 1") "v = transpose[permutation={1, 0}](w)\n"
+                                                       "k = reshape[dims={192, 128, 1, 1}](v)\n"
+                                                       "y = convolution[padding={0, 0},stride={1, "
+                                                       "1},dilation={1, 1},group=1](x, k)\n" Y;
+    if (!has_card())
+        return;
+    CHECK(!is_rounded(dot, "none") && !is_rounded(image, "none"));
+    CHECK(is_rounded(dot, "tf32") && is_rounded(image, "tf32"));
+    CHECK(!is_rounded(dot, "tf32_convolutions") && is_rounded(image, "tf32_convolutions"));
+}
+
+TEST_MAIN(ROW(every_family_takes_what_is_its_own) ROW(floats_are_rounded_where_the_setting_says))
