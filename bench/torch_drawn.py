@@ -76,7 +76,6 @@ def make_as_it_begins(library, name):
             setattr(config, attribute, min(4, getattr(config, attribute)))
             break
     config.use_cache = False
-    config.return_dict = False
     model = transformers.AutoModel.from_config(config)
     if model.main_input_name == "input_ids":
         words = min(getattr(config, "vocab_size", 1000), 1000)

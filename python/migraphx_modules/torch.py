@@ -114,14 +114,25 @@ class _Held:
                 and list(map(float, self._numbers(args))) == self._values)
 
 
+class _Card:
+    """A device of torch's, by the engine's name for it."""
+
+    def __init__(self, device):
+        self.device, self.index = device, device.index
+        self.name = f"{'hip' if torch.version.hip else 'cuda'}:{device.index}"
+
+    def stream(self):
+        return torch.cuda.current_stream(self.device).cuda_stream
+
+
 def _card_of(args):
-    """The device of a graph's tensors; None: the processor."""
+    """Where a graph's tensors lie; None: on the processor."""
     devices = {a.device for a in args if isinstance(a, torch.Tensor) and (a.device.type != "cpu" or a.dim())}
     if not any(d.type != "cpu" for d in devices):
         return None
     if len(devices) > 1 or next(iter(devices)).type != "cuda":
         raise _NotTaken(f"its tensors lie on {', '.join(sorted(map(str, devices)))}")
-    return next(iter(devices))
+    return _Card(next(iter(devices)))
 
 
 # --- programs ---
@@ -203,9 +214,8 @@ class _OnCard(_Runner):
 
     _MOST, _ALIGNED = 16, 16
 
-    def __init__(self, model, device):
-        self._model, self._device = model, device
-        self._name = f"{'hip' if torch.version.hip else 'cuda'}:{device.index}"
+    def __init__(self, model, card):
+        self._model, self._card, self._device = model, card, card.device
         self._fixed = _fixed_lengths(model.parse(dynamic_dims=True), model.names)
         self._programs = collections.OrderedDict()
 
@@ -221,7 +231,7 @@ class _OnCard(_Runner):
         results = tuple(torch.empty(lens, dtype=kind, device=self._device) for _, _, lens, kind in gives)
         params = {name: self._lend(shape, inputs[i]) for i, name, shape in takes}
         params.update({name: self._lend(shape, y) for (name, shape, _, _), y in zip(gives, results)})
-        program.run_async(params, torch.cuda.current_stream(self._device).cuda_stream, "cudaStream_t")
+        program.run_async(params, self._card.stream(), "cudaStream_t")
         return results
 
     def _compile(self, inputs):
@@ -230,7 +240,7 @@ class _OnCard(_Runner):
         dims = {name: list(x.shape) for name, x in zip(self._model.names, inputs) if x.dim()}
         program = self._model.parse(map_input_dims=dims)
         cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
-        program.compile("gpu", offload_copy=False, device_id=self._device.index, tf32=_rounds(cuda.matmul, cuda.matmul),
+        program.compile("gpu", offload_copy=False, device_id=self._card.index, tf32=_rounds(cuda.matmul, cuda.matmul),
                         tf32_convolutions=_rounds(cudnn, cudnn.conv), **self._model.chosen("exhaustive_tune", "fast_math"))
         shapes = program.get_parameter_shapes()
         takes = [(i, name, shapes[name]) for i, name in enumerate(self._model.names) if name in shapes]
@@ -251,7 +261,7 @@ class _OnCard(_Runner):
         return x if x.data_ptr() % self._ALIGNED == 0 else x.clone()
 
     def _lend(self, shape, x):
-        return migraphx.gpudata_to_argument(shape, x.data_ptr(), self._name)
+        return migraphx.gpudata_to_argument(shape, x.data_ptr(), self._card.name)
 
 
 # --- graphs as the exporter takes them ---
