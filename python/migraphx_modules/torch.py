@@ -201,12 +201,12 @@ _TYPES = {"float_type": torch.float32, "half_type": torch.float16, "bf16_type": 
           "int64_type": torch.int64, "bool_type": torch.bool}
 
 
-def _rounds(place, newer):
+def _rounds(place):
     """May what floats multiply be rounded (TF32) there, as the program has set it? torch refuses its older word where the newer was said."""
     try:
         return bool(place.allow_tf32)
     except RuntimeError:
-        return newer.fp32_precision == "tf32"
+        return getattr(place, "conv", place).fp32_precision == "tf32"
 
 
 class _OnCard(_Runner):
@@ -239,9 +239,8 @@ class _OnCard(_Runner):
             raise _NotTaken("an input without elements lies on a card")
         dims = {name: list(x.shape) for name, x in zip(self._model.names, inputs) if x.dim()}
         program = self._model.parse(map_input_dims=dims)
-        cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
-        program.compile("gpu", offload_copy=False, device_id=self._card.index, tf32=_rounds(cuda.matmul, cuda.matmul),
-                        tf32_convolutions=_rounds(cudnn, cudnn.conv), **self._model.chosen("exhaustive_tune", "fast_math"))
+        program.compile("gpu", offload_copy=False, device_id=self._card.index, tf32=_rounds(torch.backends.cuda.matmul),
+                        tf32_convolutions=_rounds(torch.backends.cudnn), **self._model.chosen("exhaustive_tune", "fast_math"))
         shapes = program.get_parameter_shapes()
         takes = [(i, name, shapes[name]) for i, name in enumerate(self._model.names) if name in shapes]
         return program, takes, [self._result(shapes, i) for i in range(len(program.get_output_shapes()))]
