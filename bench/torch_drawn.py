@@ -11,7 +11,7 @@ torch itself too, and the ratio of the medians of their times is printed: above 
 ready first, so many (--beside) at a time, and timed one after the other then, so that nothing compiles meanwhile; --quiet FILE is there
 as long as that takes, for others on the machine to wait. On a card:
 
-    torch_drawn.py --device cuda --kind float16 --modes default reduce-overhead --rounds 15 --batch 30 --beside 15 --seconds 200
+    torch_drawn.py --device cuda --kind float16 --modes default reduce-overhead --rounds 30 --warm 1 --batch 30 --beside 15 --seconds 200
 """
 import argparse
 import concurrent.futures
@@ -229,6 +229,9 @@ class Measured:
         synchronize = torch.cuda.synchronize if self.options.device == "cuda" else lambda: None
         clock = time.process_time if self.options.processor else time.perf_counter
         times_of(self.calls, 3, synchronize, clock)
+        until = time.perf_counter() + self.options.warm
+        while time.perf_counter() < until:  # a card's clocks rise by and by
+            times_of(self.calls, 1, synchronize, clock)
         self.row["times"] = times_of(self.calls, self.options.rounds, synchronize, clock)
 
 
@@ -261,7 +264,7 @@ class Asked:
 
     def __init__(self, options, *what):
         command = [sys.executable, "-W", "ignore", os.path.abspath(__file__), "--build", options.build, "--threads", str(options.threads),
-                   "--rounds", str(options.rounds), "--most", str(options.most), "--device", options.device, "--kind", options.kind,
+                   "--rounds", str(options.rounds), "--most", str(options.most), "--device", options.device, "--kind", options.kind, "--warm", str(options.warm),
                    "--modes", *options.modes, *["--processor"] * options.processor, *["--tune"] * options.tune, *what]
         self._said = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True,
@@ -366,6 +369,7 @@ def main():
     parser.add_argument("--most", type=float, default=40e6)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--warm", type=float, default=0, help="seconds of runs before those that count")
     parser.add_argument("--processor", action="store_true", help="processor time, of one thread, where others use the machine")
     parser.add_argument("--seconds", type=float, default=1200)
     parser.add_argument("--batch", type=int, default=5)
