@@ -254,7 +254,7 @@ def test_the_driver_times_cards_alone_and_together(path):
     assert report["rate_together"] > 0 and report["runs"] == 4
     said = drive("perf", path, "--cards", "0,1", "-n", "4", "--totals").stdout
     assert "Card 1 alone: " in said and "2 cards together: " in said
-    assert "cards" not in json.loads(drive("perf", path, "--gpu", "-n", "4", "--json").stdout)
+    assert "cards" not in json.loads(drive("perf", path, "--cpu", "-n", "4", "--json").stdout)
     assert "no number 9" in drive("perf", path, "--cards", "0,9", "-n", "4", code=1).stderr
 
 
