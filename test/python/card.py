@@ -25,4 +25,16 @@ def some(cases):
     return cases if os.environ.get("MGX_TEST_DEVICE") or os.environ.get("MGX_CASES") else cases[::3]
 
 
+def repeated(run, check):
+    """What run() gives, by check(); three times to the bit: as it is called, recorded and played. In the first run of a build with assertions steps
+    that are one call are done one by one, each beside its witness (docs/gpu.md), and round what lies between: it is checked, and three more follow."""
+    if os.environ.get("MGX_WITNESS") == "1":
+        check(run())
+    runs = [run() for _ in range(3)]
+    for again in runs[1:]:
+        assert len(again) == len(runs[0]) and all(a.tobytes() == b.tobytes() for a, b in zip(runs[0], again))
+    check(runs[0])
+    return runs[0]
+
+
 needs_card = pytest.mark.skipif(why_none() is not None, reason=str(why_none()))

@@ -188,13 +188,15 @@ def test_layers(case):
     layer = Layer(rng, kind, rows, width, inner, bits)
     program = migraphx.parse_onnx_buffer(layer.model().SerializeToString())
     program.compile(migraphx.get_target("gpu"))
-    runs = [np.array(program.run({"x": layer.x})[0]).astype(np.float64) for _ in range(3)]
-    assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
-    error = np.sqrt(np.mean((runs[0] - layer.want) ** 2) / np.mean((layer.want - layer.x) ** 2))
     assert "one call with the next 2" in program.explain(), program.explain()
     # The result is rounded to x's size, which may be much larger than what is added to it.
     room = np.sqrt(np.mean(layer.want**2) / np.mean((layer.want - layer.x) ** 2))
-    assert error < LIMIT[kind] * (2 + room), f"{kind} {bits} bits, {rows} x {width}, {inner} inner: relative error {error:.2e}"
+
+    def check(got):
+        error = np.sqrt(np.mean((got[0] - layer.want) ** 2) / np.mean((layer.want - layer.x) ** 2))
+        assert error < LIMIT[kind] * (2 + room), f"{kind} {bits} bits, {rows} x {width}, {inner} inner: relative error {error:.2e}"
+
+    card.repeated(lambda: [np.array(program.run({"x": layer.x})[0]).astype(np.float64)], check)
 
 
 @pytest.mark.parametrize("case", range(2 * CASES))
