@@ -11,6 +11,7 @@
 #include "generate/generator.h"
 #include "generate/hold.h"
 #include "generate/last.h"
+#include "generate/lengths.h"
 #include "generate/part.h"
 #include "generate/plans.h"
 #include "generate/team.h"
@@ -393,6 +394,41 @@ static enum mgx_status plans_of(struct mgx_generator_model *m, struct mgx_progra
     return status;
 }
 
+// A decoder that writes about something takes one token of one text at a time, and is told what
+// follows from how long its caches are.
+static enum mgx_status tell_lengths(struct mgx_generator_model *m, struct mgx_program *p,
+                                    struct mgx_role_names *names, struct mgx_diag *diag)
+{
+    const int64_t words = m->roles.words;
+    const int given = names->given_count;
+    TRY(mgx_narrow_to_one(p, m->roles.tokens.name, diag));
+    TRY(mgx_roles_find(&m->roles, p, names, &m->arena, diag));
+    m->roles.words = words;
+    TRY(mgx_lengths_take(&m->lengths, p, &m->roles, diag));
+    const int said = m->lengths ? mgx_lengths_count(m->lengths) : 0;
+    const char **all = MGX_NEW_ARRAY(&m->arena, const char *, given + said + 1);
+    for (int i = 0; all && i < given; i++)
+        all[i] = names->given[i];
+    for (int i = 0; all && i < said; i++)
+        all[given + i] = mgx_arena_printf(&m->arena, "said:%d", i);
+    if (m->arena.failed)
+        return mgx_fail_memory(diag);
+    names->given = all;
+    names->given_count = given + said;
+    m->roles.said_count = said;
+    return MGX_OK;
+}
+
+// The last of the given inputs are those that are said.
+static void part_given(struct mgx_generator_model *m, int said)
+{
+    struct mgx_roles *r = &m->roles;
+    r->given_count -= said;
+    r->said = r->given + r->given_count;
+    r->said_count = said;
+    r->of_lengths = m->lengths;
+}
+
 // Caches that grow get room, and the last result is the next token.
 static enum mgx_status rewrite_for_card(struct mgx_generator_model *m, struct mgx_program *p,
                                         struct mgx_role_names names, bool *done,
@@ -401,12 +437,16 @@ static enum mgx_status rewrite_for_card(struct mgx_generator_model *m, struct mg
     const int64_t words = m->roles.words;
     *done = mgx_plans_take_roles(&m->roles);
     if (!*done) {
+        if (m->encoder && !m->roles.mask.name)
+            TRY(tell_lengths(m, p, &names, diag));
+        const int said = m->roles.said_count;
         TRY(mgx_hold_caches(p, &m->roles, done, diag));
         names.lengths = MGX_HELD_ENDS;
         if (!*done)
             return MGX_OK;
         TRY(mgx_roles_find(&m->roles, p, &names, &m->arena, diag));
         m->roles.words = words;
+        part_given(m, said);
         mgx_hold_roles(&m->roles, m->context);
     }
     return words <= MGX_CHOICE_WORDS ? mgx_choice_add(p, &m->roles, diag) : MGX_OK;
@@ -431,10 +471,14 @@ static enum mgx_status plan_for_card(struct mgx_generator_model *m, struct mgx_r
     if (status == MGX_OK && done)
         status = plans_of(m, own, at, &m->plans, &why);
     struct mgx_program *dropped = m->plans ? m->program : own;
-    if (m->plans)
+    if (m->plans) {
         m->program = own;
-    else
+        m->roles.weights = before.weights;
+    } else {
         m->roles = before;
+        mgx_lengths_destroy(m->lengths);
+        m->lengths = NULL;
+    }
     mgx_program_destroy(dropped);
     return mgx_status_is_final(status) ? mgx_fail(diag, status, "%s", why.text) : MGX_OK;
 }

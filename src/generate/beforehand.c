@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "pass/engine/walk.h"
+#include "pass/pass.h"
 
 // What an instruction depends on: constants, given inputs as they come, products of them, or more.
 enum depends { CONSTANT, GIVEN, WORK, MORE };
@@ -61,14 +62,14 @@ static int find_told(struct mgx_module *m, struct mgx_ins **told)
     return count;
 }
 
-// The program with other results.
-static enum mgx_status copy_with(struct mgx_program *p, struct mgx_ins *const *results, int count,
-                                 struct mgx_program **out, struct mgx_arena *scratch,
-                                 struct mgx_diag *diag)
+// --- what lengths.h shares ---
+
+enum mgx_status mgx_copy_for(struct mgx_program *p, struct mgx_ins *const *results, int count,
+                             struct mgx_program **out, struct mgx_diag *diag)
 {
     struct mgx_module *m = mgx_program_main(p);
     const int old = mgx_module_result_count(m);
-    struct mgx_ins **own = MGX_NEW_ARRAY(scratch, struct mgx_ins *, old + 1);
+    struct mgx_ins **own = MGX_NEW_ARRAY(&p->arena, struct mgx_ins *, old + 1);
     if (!own)
         return mgx_fail_memory(diag);
     for (int i = 0; i < old; i++)
@@ -81,15 +82,38 @@ static enum mgx_status copy_with(struct mgx_program *p, struct mgx_ins *const *r
     return mgx_program_status(p, diag);
 }
 
-static void read_told(struct mgx_module *m, struct mgx_ins *const *told, int count)
+enum mgx_status mgx_make_inputs(struct mgx_program *p, const char *prefix,
+                                struct mgx_ins *const *values, int count, struct mgx_diag *diag)
 {
     for (int i = 0; i < count; i++) {
-        const char *name = mgx_arena_printf(&m->program->arena, "told:%d", i);
-        struct mgx_ins *param = name ? mgx_add_parameter(m, name, &told[i]->shape) : NULL;
+        const char *name = mgx_arena_printf(&p->arena, "%s:%d", prefix, i);
+        struct mgx_ins *param =
+            name ? mgx_add_parameter(mgx_program_main(p), name, &values[i]->shape) : NULL;
         if (param)
-            mgx_replace_uses(told[i], param);
+            mgx_replace_uses(values[i], param);
     }
+    return mgx_program_status(p, diag);
 }
+
+void mgx_drop_unread(struct mgx_module *m)
+{
+    MGX_EACH (ins, m)
+        if (ins->op == &mgx_op_param && !ins->uses)
+            mgx_remove(ins);
+}
+
+enum mgx_status mgx_tidy(struct mgx_program *p, struct mgx_diag *diag)
+{
+    static const struct mgx_pass *const passes[] = {
+        &mgx_pass_normalize_ops, &mgx_pass_eliminate_identity,    &mgx_pass_propagate_constant,
+        &mgx_pass_inline_module, &mgx_pass_dead_code_elimination, NULL};
+    TRY(mgx_program_status(p, diag));
+    TRY(mgx_run_passes(p, passes, NULL, diag));
+    mgx_drop_unread(mgx_program_main(p));
+    return mgx_program_drop_literals(p, diag);
+}
+
+// --- taking it out ---
 
 enum mgx_status mgx_take_beforehand(struct mgx_program *decoder, const char *const *given,
                                     int given_count, struct mgx_program **before, int *count,
@@ -107,11 +131,9 @@ enum mgx_status mgx_take_beforehand(struct mgx_program *decoder, const char *con
         *count = find_told(m, told);
     }
     if (status == MGX_OK && *count)
-        status = copy_with(decoder, told, *count, before, &scratch, diag);
-    if (status == MGX_OK && *count) {
-        read_told(m, told, *count);
-        status = mgx_program_status(decoder, diag);
-    }
+        status = mgx_copy_for(decoder, told, *count, before, diag);
+    if (status == MGX_OK && *count)
+        status = mgx_make_inputs(decoder, "told", told, *count, diag);
     mgx_arena_fini(&scratch);
     return status;
 }

@@ -18,3 +18,15 @@
 enum mgx_status mgx_take_beforehand(struct mgx_program *decoder, const char *const *given,
                                     int given_count, struct mgx_program **before, int *count,
                                     struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- what this and lengths.h share ---
+// A copy of a program that has these values as its results; they may be any of its own.
+enum mgx_status mgx_copy_for(struct mgx_program *p, struct mgx_ins *const *results, int count,
+                             struct mgx_program **out, struct mgx_diag *diag) MGX_NODISCARD;
+// Values become inputs "<prefix>:0", "<prefix>:1", ...
+enum mgx_status mgx_make_inputs(struct mgx_program *p, const char *prefix,
+                                struct mgx_ins *const *values, int count,
+                                struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_drop_unread(struct mgx_module *m); // inputs
+// What neither results nor anything else reads goes, inputs too.
+enum mgx_status mgx_tidy(struct mgx_program *p, struct mgx_diag *diag) MGX_NODISCARD;

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "generate/card.h"
+#include "generate/heard.h"
 #include "generate/state_card.h"
 
 // Row `row` of all heads of a cache: numbers between -1 and 1 without a pattern.
@@ -43,13 +44,15 @@ static enum mgx_status make_up(struct mgx_states *s, const struct mgx_bundle *b,
     return MGX_OK;
 }
 
-static enum mgx_status try_bundle(struct mgx_states *s, struct mgx_bundle *b, int64_t length,
-                                  float *scores, struct mgx_diag *diag)
+static enum mgx_status try_bundle(struct mgx_states *s, struct mgx_bundle *b,
+                                  struct mgx_source *about, int64_t length, float *scores,
+                                  struct mgx_diag *diag)
 {
     int64_t first = 0;
     const struct mgx_rows rows = {.bundle = b, .count = 1, .track = &first, .row_of = &first};
     struct mgx_track *track;
     TRY(mgx_track_create(&track, s, diag));
+    track->about = mgx_source_hold(about);
     mgx_place_set(&track->at, (struct mgx_place){b, 0, length});
     const struct mgx_track_run run = {
         &track, 1, 1, &(int64_t){s->source.roles->words - 1}, &scores, 1, s->source.roles->words};
@@ -61,6 +64,9 @@ static enum mgx_status try_bundle(struct mgx_states *s, struct mgx_bundle *b, in
 enum mgx_status mgx_card_try(struct mgx_states *s, int64_t rows, int64_t room, float *scores,
                              struct mgx_diag *diag)
 {
+    enum { PLACES = 8 };
+    const struct mgx_roles *r = s->source.roles;
+    struct mgx_source *about = NULL;
     const struct mgx_slab slab = {s->card->memory, s->card->queue, s->source.roles};
     const struct mgx_place nowhere = {0};
     struct mgx_bundle *b;
@@ -68,8 +74,11 @@ enum mgx_status mgx_card_try(struct mgx_states *s, int64_t rows, int64_t room, f
     TRY(mgx_slab_gather(&b, &s->bundles, &slab, &nowhere, 1, room, diag));
     enum mgx_status status = make_up(s, b, rows, diag);
     status = mgx_card_settle(s->card, status, diag);
+    if (status == MGX_OK && r->given_count)
+        status = mgx_heard_make_up(&about, r, PLACES, room == rows, diag);
     if (status == MGX_OK)
-        status = try_bundle(s, b, rows, scores, diag);
+        status = try_bundle(s, b, about, rows, scores, diag);
+    mgx_source_release(about);
     mgx_bundle_release(b);
     return status;
 }

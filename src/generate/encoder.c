@@ -37,25 +37,6 @@ static int parameter_called(const struct mgx_program *p, const char *name)
     return param ? mgx_parameter_index(param) : -1;
 }
 
-static void drop_unread(struct mgx_module *m)
-{
-    MGX_EACH (ins, m)
-        if (ins->op == &mgx_op_param && !ins->uses)
-            mgx_remove(ins);
-}
-
-// What neither results nor anything else reads goes, inputs too.
-static enum mgx_status tidy(struct mgx_program *p, struct mgx_diag *diag)
-{
-    static const struct mgx_pass *const passes[] = {
-        &mgx_pass_normalize_ops, &mgx_pass_eliminate_identity,    &mgx_pass_propagate_constant,
-        &mgx_pass_inline_module, &mgx_pass_dead_code_elimination, NULL};
-    TRY(mgx_program_status(p, diag));
-    TRY(mgx_run_passes(p, passes, NULL, diag));
-    drop_unread(mgx_program_main(p));
-    return mgx_program_drop_literals(p, diag);
-}
-
 // The branch of a merged decoder: of later tokens, or of the first.
 static enum mgx_status take_branch(struct mgx_program *p, bool later, struct mgx_diag *diag)
 {
@@ -70,7 +51,7 @@ static enum mgx_status take_branch(struct mgx_program *p, bool later, struct mgx
     mgx_tensor_release(&t);
     if (literal)
         mgx_replace_uses(branch, literal);
-    return tidy(p, diag);
+    return mgx_tidy(p, diag);
 }
 
 // --- the crossing ---
@@ -115,7 +96,7 @@ static enum mgx_status keep_crossing(struct linker *l)
                         "the decoder of first tokens gives no keys and values of the encoder");
     first->output_names.count = 0;
     mgx_add_return(m, results, kept);
-    return tidy(first, l->diag);
+    return mgx_tidy(first, l->diag);
 }
 
 // A merged decoder parts in two; the one that stays takes one token at a time, since a graph that
@@ -132,7 +113,7 @@ static enum mgx_status part_decoder(struct linker *l)
     l->out->by_one = l->out->stages[1] != NULL;
     if (l->out->by_one)
         TRY(keep_crossing(l));
-    drop_unread(mgx_program_main(decoder));
+    mgx_drop_unread(mgx_program_main(decoder));
     return MGX_OK;
 }
 
@@ -283,8 +264,8 @@ static enum mgx_status take_beforehand(struct linker *l)
                             l->diag));
     if (!told)
         return MGX_OK;
-    TRY(tidy(e->stages[2], l->diag));
-    TRY(tidy(l->parts->decoder, l->diag));
+    TRY(mgx_tidy(e->stages[2], l->diag));
+    TRY(mgx_tidy(l->parts->decoder, l->diag));
     TRY(link_beforehand(l));
     return link_told(l, told);
 }

@@ -26,6 +26,7 @@ enum { MGX_GENERATOR_SCORES = 16 };
 struct mgx_generator_model {
     struct mgx_program *program; // compiled
     struct mgx_plans *plans;     // of fixed sizes, where the target has memory of its own; or NULL
+    struct mgx_lengths *lengths; // of a decoder that is told what follows from them; or NULL
     struct mgx_roles roles;
     struct mgx_arena arena; // of roles and ends
     const int64_t *ends;    // tokens that end an answer

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "generate/heard.h"
 #include "generate/state_card.h"
 #include "op/op.h"
 #include "pass/engine/emit.h"
@@ -39,12 +40,19 @@ static struct mgx_ins *grown(const struct mgx_module *m, const struct mgx_carrie
                                                         : NULL;
 }
 
+// Something says which rows there are: a mask; or, of one token at a time, what follows from
+// lengths.
+static bool says_rows(const struct mgx_module *m, const struct mgx_roles *r)
+{
+    const bool one = mgx_shape_is_static(&mgx_find_parameter(m, r->tokens.name)->shape);
+    return r->given_count ? one && !r->mask.name && mgx_heard_fits(r)
+                          : !one && r->mask.name && r->mask.rank == 2;
+}
+
 static bool suits(const struct mgx_module *m, const struct mgx_roles *r)
 {
-    const struct mgx_ins *tokens = mgx_find_parameter(m, r->tokens.name);
-    if (!r->mask.name || r->mask.rank != 2 || r->branch.name || r->lengths.name || r->given_count ||
-        r->has_kind[MGX_CARRIED_ROOM] || !r->has_kind[MGX_CARRIED_GROWING] ||
-        mgx_find_parameter(m, MGX_HELD_ENDS) || mgx_shape_is_static(&tokens->shape))
+    if (!says_rows(m, r) || r->branch.name || r->lengths.name || r->has_kind[MGX_CARRIED_ROOM] ||
+        !r->has_kind[MGX_CARRIED_GROWING] || mgx_find_parameter(m, MGX_HELD_ENDS))
         return false;
     for (int i = 0; i < r->carried_count; i++)
         if (r->carried[i].kind == MGX_CARRIED_GROWING &&

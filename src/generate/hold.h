@@ -10,6 +10,9 @@
 //
 //     past of room 8, 3 tokens, 2 new     p p p . . . . . n n      mask 1 1 1 0 0 0 0 0 1 1
 //
+// A decoder that writes about something (encoder.h) has no mask; it takes one token at a time, and
+// is told what it computed of how long its caches are (lengths.h).
+//
 // So a plan of fixed sizes serves every token (plans.h), and a run writes its own rows. That is
 // right for models that know where a token stands by its position and by the mask, and wrong for
 // those that count the rows of their caches: windows, distances, positions that are no input. Which
@@ -25,7 +28,7 @@
 #define MGX_HELD_ENDS "tokens_with_the_new_ones" // the parameter that says where new rows go
 
 // Rewrites; *done is false, and nothing has changed, where caches do not come about as above, or
-// nothing hides rows. The roles are to be found anew then.
+// nothing says which rows there are. The roles are to be found anew then.
 enum mgx_status mgx_hold_caches(struct mgx_program *p, const struct mgx_roles *roles, bool *done,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 

@@ -10,6 +10,8 @@
 #include "generate/bundle.h"
 #include "generate/choice.h"
 #include "generate/feed.h"
+#include "generate/heard.h"
+#include "generate/lengths.h"
 #include "targets/sizes.h"
 #include "targets/target.h"
 
@@ -58,7 +60,7 @@ static int list_choice(const struct mgx_plans *s, const struct mgx_fixed_plan *p
     return count;
 }
 
-// What all inputs are long.
+// What all inputs are long; those that are said have no lengths yet, and come last.
 static int list_lens(const struct mgx_plans *s, const struct mgx_fixed_plan *plan,
                      struct mgx_shape *shapes, struct mgx_named_lens *lens)
 {
@@ -76,23 +78,33 @@ static int list_lens(const struct mgx_plans *s, const struct mgx_fixed_plan *pla
         lens[count].name = s->roles->carried[i].past;
         shapes[count++] = mgx_bundle_shape(&s->roles->carried[i], plan->rows, plan->room);
     }
+    for (int i = 0; i < s->roles->given_count; i++) {
+        lens[count].name = s->roles->given[i];
+        shapes[count++] = mgx_heard_shape(s->roles, i, plan->heard);
+    }
     if (s->roles->chooses)
         count = list_choice(s, plan, shapes, lens, count);
-    for (int i = 0; i < count; i++) {
-        lens[i].lens = shapes[i].lens;
-        lens[i].rank = shapes[i].rank;
-    }
+    for (int i = 0; i < s->roles->said_count; i++)
+        lens[count++].name = s->roles->said[i];
     return count;
 }
 
 static enum mgx_status fix(const struct mgx_plans *s, struct entry *e, struct mgx_diag *diag)
 {
-    const int most = s->roles->carried_count + MGX_FEED_MOST + MGX_CHOICE_INPUTS;
+    const struct mgx_roles *r = s->roles;
+    const int most =
+        r->carried_count + MGX_FEED_MOST + MGX_CHOICE_INPUTS + r->given_count + r->said_count;
     struct mgx_shape *shapes = MGX_NEW_ARRAY(&e->arena, struct mgx_shape, most);
     struct mgx_named_lens *lens = MGX_NEW_ARRAY(&e->arena, struct mgx_named_lens, most);
     if (!shapes || !lens)
         return mgx_fail_memory(diag);
     const int count = list_lens(s, &e->base, shapes, lens);
+    if (r->of_lengths)
+        mgx_lengths_shapes(r->of_lengths, e->base.room, shapes + count - r->said_count);
+    for (int i = 0; i < count; i++) {
+        lens[i].lens = shapes[i].lens;
+        lens[i].rank = shapes[i].rank;
+    }
     mgx_cancel_enter();
     enum mgx_status status = mgx_program_fix(&e->program, s->program, lens, count, false, diag);
     if (status == MGX_OK)
@@ -174,7 +186,7 @@ static struct entry *find(struct mgx_plans *s, const struct mgx_fixed_plan *size
 {
     for (struct entry **at = &s->first, *e; (e = *at) != NULL; at = &e->next)
         if (e->base.rows == sizes->rows && e->base.tokens == sizes->tokens &&
-            e->base.room == sizes->room) {
+            e->base.room == sizes->room && e->base.heard == sizes->heard) {
             *at = e->next;
             return e;
         }
@@ -195,13 +207,12 @@ static enum mgx_status add(struct mgx_plans *s, const struct mgx_fixed_plan *siz
     return status;
 }
 
-enum mgx_status mgx_plans_take(struct mgx_plans *s, int64_t rows, int64_t tokens, int64_t room,
+enum mgx_status mgx_plans_take(struct mgx_plans *s, const struct mgx_fixed_plan *sizes,
                                const struct mgx_fixed_plan **out, struct mgx_diag *diag)
 {
-    const struct mgx_fixed_plan sizes = {.rows = rows, .tokens = tokens, .room = room};
     pthread_mutex_lock(&s->lock);
-    struct entry *e = find(s, &sizes);
-    const enum mgx_status status = e ? MGX_OK : add(s, &sizes, &e, diag);
+    struct entry *e = find(s, sizes);
+    const enum mgx_status status = e ? MGX_OK : add(s, sizes, &e, diag);
     if (status == MGX_OK) {
         e->next = s->first;
         s->first = e;
@@ -226,11 +237,12 @@ void mgx_plans_give(struct mgx_plans *s, const struct mgx_fixed_plan *plan)
 
 // --- the table ---
 
-// Nothing that plans cannot say before a run: without a cache nothing says how long a mask is.
+// Nothing that plans cannot say before a run: without a cache nothing says how long a mask is. What
+// an encoder gave has lengths of its own, for which decoders with held caches have plans.
 bool mgx_plans_take_roles(const struct mgx_roles *r)
 {
     const bool fixed = r->has_kind[MGX_CARRIED_FIXED] && !r->mask.name && !r->total.name;
-    return !r->branch.name && !r->given_count && !r->has_kind[MGX_CARRIED_GROWING] &&
+    return !r->branch.name && (!r->given_count || r->held) && !r->has_kind[MGX_CARRIED_GROWING] &&
            (r->has_kind[MGX_CARRIED_ROOM] || fixed);
 }
 
@@ -247,7 +259,11 @@ static enum mgx_status probe(struct mgx_plans *s, bool *good, struct mgx_diag *d
     const struct mgx_fixed_plan *plan = NULL;
     struct mgx_diag own;
     mgx_diag_clear(&own);
-    const enum mgx_status status = mgx_plans_take(s, 1, 1, s->roles->first_room, &plan, &own);
+    const struct mgx_fixed_plan sizes = {.rows = 1,
+                                         .tokens = 1,
+                                         .room = s->roles->first_room,
+                                         .heard = s->roles->given_count ? mgx_heard_first() : 0};
+    const enum mgx_status status = mgx_plans_take(s, &sizes, &plan, &own);
     *good = status == MGX_OK;
     if (status == MGX_UNSUPPORTED)
         return MGX_OK;

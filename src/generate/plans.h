@@ -20,8 +20,8 @@ struct mgx_plans;
 struct mgx_fixed_plan {
     const struct mgx_program *program;
     struct mgx_shape logits;
-    int64_t rows, tokens, room;
-    const char **places; // names of the parameters that results go to, by result
+    int64_t rows, tokens, room, heard; // places of what an encoder gave, where one did
+    const char **places;               // names of the parameters that results go to, by result
 };
 
 // May plans be the way for such a model, on a target that has some? Where what it remembers are
@@ -35,7 +35,8 @@ enum mgx_status mgx_plans_create(struct mgx_plans **out, const struct mgx_progra
 void mgx_plans_destroy(struct mgx_plans *plans); // NULL is allowed
 const struct mgx_memory *mgx_plans_memory(const struct mgx_plans *plans);
 
-enum mgx_status mgx_plans_take(struct mgx_plans *plans, int64_t rows, int64_t tokens, int64_t room,
+// Of what is asked for only the sizes are read.
+enum mgx_status mgx_plans_take(struct mgx_plans *plans, const struct mgx_fixed_plan *sizes,
                                const struct mgx_fixed_plan **out,
                                struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_plans_give(struct mgx_plans *plans, const struct mgx_fixed_plan *plan);

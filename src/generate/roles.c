@@ -275,7 +275,8 @@ static enum mgx_status take_given(struct finder *f)
 {
     const struct mgx_role_names *n = f->names;
     const char **list = MGX_NEW_ARRAY(f->arena, const char *, n->given_count + 1);
-    if (!list)
+    struct mgx_shape *shapes = MGX_NEW_ARRAY(f->arena, struct mgx_shape, n->given_count + 1);
+    if (!list || !shapes)
         return mgx_fail_memory(f->diag);
     for (int i = 0; i < n->given_count; i++) {
         const int at = param_of(f, n->given[i]);
@@ -283,8 +284,11 @@ static enum mgx_status take_given(struct finder *f)
             return mgx_fail(f->diag, MGX_INVALID, "the model has no input \"%.80s\"", n->given[i]);
         f->taken[at] = true;
         list[i] = mgx_arena_strdup(f->arena, n->given[i]);
+        if (!mgx_shape_copy(f->arena, &f->params[at]->shape, &shapes[i]))
+            return mgx_fail_memory(f->diag);
     }
     f->out->given = list;
+    f->out->given_shapes = shapes;
     f->out->given_count = n->given_count;
     return f->arena->failed ? mgx_fail_memory(f->diag) : MGX_OK;
 }

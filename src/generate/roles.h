@@ -25,6 +25,8 @@
 
 #include "ir/module.h"
 
+struct mgx_lengths; // lengths.h
+
 struct mgx_state_names { // of results and the parameters they are handed on to; %d: the layer
     const char *past, *present;
 };
@@ -59,14 +61,18 @@ struct mgx_roles {
     struct mgx_carried *carried;
     int carried_count, result_count;
     const char *const *given; // inputs that stay the same for a text
+    const struct mgx_shape *given_shapes;
     int given_count;
-    int logits;         // number of that result
-    int logits_rank;    // 2: of the last token alone
-    int64_t words;      // tokens that there are; 0: the model does not say
-    int64_t most;       // tokens that one run takes; 0: any
-    bool has_kind[3];   // by mgx_carried_kind
-    bool takes_many;    // texts in one run, each with a length of its own
-    bool chooses;       // the last result is the next token of each text (choice.h)
+    const char *const *said; // inputs that follow from the lengths of caches (lengths.h)
+    int said_count;
+    struct mgx_lengths *of_lengths; // which says them; NULL: nothing is said
+    int logits;                     // number of that result
+    int logits_rank;                // 2: of the last token alone
+    int64_t words;                  // tokens that there are; 0: the model does not say
+    int64_t most;                   // tokens that one run takes; 0: any
+    bool has_kind[3];               // by mgx_carried_kind
+    bool takes_many;                // texts in one run, each with a length of its own
+    bool chooses;                   // the last result is the next token of each text (choice.h)
     bool held;          // caches that grew have room; `lengths` counts the new tokens too
     int64_t first_room; // rows for tokens that a cache with room begins with
     size_t weights;     // bytes of literals

@@ -231,10 +231,19 @@ struct mgx_source *mgx_source_hold(struct mgx_source *source)
     return source;
 }
 
+void mgx_source_leave(struct mgx_source *source)
+{
+    for (int i = 0; i < source->count && source->held; i++)
+        mgx_tensor_release(&source->held[i]);
+    free(source->held);
+    source->held = NULL;
+}
+
 void mgx_source_release(struct mgx_source *source)
 {
     if (!source || --source->holders)
         return;
+    mgx_source_leave(source);
     for (int i = 0; i < source->count; i++)
         mgx_tensor_release(&source->values[i]);
     free(source);

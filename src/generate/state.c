@@ -23,9 +23,10 @@ enum mgx_status mgx_states_create(struct mgx_states **out, const struct mgx_stat
     if (!s)
         return mgx_fail_memory(diag);
     s->source = *source;
-    s->params = calloc((size_t)(r->carried_count + r->given_count + r->result_count) +
-                           MGX_FEED_MOST + MGX_CHOICE_INPUTS,
-                       sizeof *s->params);
+    s->params =
+        calloc((size_t)(r->carried_count + r->given_count + r->said_count + r->result_count) +
+                   MGX_FEED_MOST + MGX_CHOICE_INPUTS,
+               sizeof *s->params);
     s->results = calloc((size_t)r->result_count + 1, sizeof *s->results);
     enum mgx_status status = s->params && s->results ? MGX_OK : mgx_fail_memory(diag);
     if (status == MGX_OK && source->plans)

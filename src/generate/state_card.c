@@ -22,6 +22,8 @@
 
 #include "base/half.h"
 #include "base/size.h"
+#include "generate/heard.h"
+#include "generate/lengths.h"
 #include "generate/plans.h"
 #include "generate/state_card.h"
 #include "targets/target.h"
@@ -66,8 +68,8 @@ void mgx_card_destroy(struct mgx_card *card)
     free(card);
 }
 
-static enum mgx_status reserve(struct mgx_card *card, struct mgx_tensor *block, size_t bytes,
-                               struct mgx_diag *diag)
+enum mgx_status mgx_card_reserve(struct mgx_card *card, struct mgx_tensor *block, size_t bytes,
+                                 struct mgx_diag *diag)
 {
     if (block->data && mgx_shape_bytes(&block->shape) >= bytes)
         return MGX_OK;
@@ -95,18 +97,14 @@ enum mgx_status mgx_card_settle(struct mgx_card *card, enum mgx_status status,
 
 // --- steps ---
 
-struct step {
-    int64_t from, given, each; // tokens of the run, and rows with those that fill up
-};
-
 // Tokens of a step whose scores are wanted: the last ones of the run.
-static int64_t wanted_of(const struct mgx_track_run *run, struct step step)
+static int64_t wanted_of(const struct mgx_track_run *run, struct mgx_card_step step)
 {
     return mgx_max_i64(0, step.from + step.given - mgx_max_i64(step.from, run->each - run->scores));
 }
 
 // Are they among those that a plan gives, which are of its last `scores` rows?
-static bool gives(const struct mgx_track_run *run, struct step step, int64_t scores)
+static bool gives(const struct mgx_track_run *run, struct mgx_card_step step, int64_t scores)
 {
     const int64_t wanted = wanted_of(run, step);
     return !wanted ||
@@ -115,35 +113,36 @@ static bool gives(const struct mgx_track_run *run, struct step step, int64_t sco
 
 // The shortest length for all `left` tokens where rows that fill up have a place, else the longest
 // that they fill.
-static struct step fit(const struct mgx_states *s, int64_t longest, int64_t from, int64_t left)
+static struct mgx_card_step fit(const struct mgx_states *s, int64_t longest, int64_t from,
+                                int64_t left)
 {
     const int64_t most = s->source.roles->most, context = s->source.context;
     const bool exact = s->source.roles->has_kind[MGX_CARRIED_FIXED];
-    struct step best = {from, 1, 1};
+    struct mgx_card_step best = {from, 1, 1};
     for (int i = 0; i < MGX_COUNT(lengths) && best.given < left; i++) {
         const int64_t n = lengths[i];
         const bool fills_up = n > left && (exact || (context && longest + from + n > context));
         if ((most && n > most) || fills_up || (n > 1 && s->card->one_by_one))
             break;
-        best = (struct step){from, mgx_min_i64(n, left), n};
+        best = (struct mgx_card_step){from, mgx_min_i64(n, left), n};
     }
     return best;
 }
 
 // The step from a token on.
-static struct step step_at(const struct mgx_states *s, const struct mgx_track_run *run,
-                           int64_t longest, int64_t from)
+static struct mgx_card_step step_at(const struct mgx_states *s, const struct mgx_track_run *run,
+                                    int64_t longest, int64_t from)
 {
     const int64_t left = run->each - from, known = s->card->scores;
     int64_t tail = 1; // the longest length all of whose scores are given
     for (int i = 0; i < MGX_COUNT(lengths) && lengths[i] <= known; i++)
         tail = lengths[i];
-    struct step step = fit(s, longest, from, left);
+    struct mgx_card_step step = fit(s, longest, from, left);
     if (gives(run, step, known))
         return step;
     if (left > tail)
         return fit(s, longest, from, left - tail);
-    return (struct step){from, 1, 1};
+    return (struct mgx_card_step){from, 1, 1};
 }
 
 // How many rows the caches need.
@@ -154,7 +153,7 @@ static int64_t rows_for(const struct mgx_states *s, const struct mgx_track_run *
     if (!s->source.roles->has_kind[MGX_CARRIED_ROOM])
         return 0;
     for (int64_t from = 0; from < run->each;) {
-        const struct step step = step_at(s, run, longest, from);
+        const struct mgx_card_step step = step_at(s, run, longest, from);
         needed = mgx_max_i64(needed, longest + from + step.each);
         from += step.given;
     }
@@ -174,118 +173,6 @@ static void advance(const struct mgx_track_run *run, const struct mgx_rows *rows
 
 // --- one step ---
 
-struct call {
-    struct mgx_states *s;
-    struct mgx_feed feed;
-    struct step step;
-    const struct mgx_fixed_plan *plan;
-    char *fixed; // the bundle's states of fixed lengths
-    size_t fixed_bytes;
-    int count; // of params
-    struct mgx_diag *diag;
-};
-
-static void put(struct call *c, const char *name, struct mgx_tensor tensor)
-{
-    c->s->params[c->count++] = (struct mgx_named_tensor){.name = name, .tensor = tensor};
-}
-
-// A block as a tensor of this shape.
-static enum mgx_status view_of(const struct call *c, struct mgx_tensor *block, enum mgx_type type,
-                               int rank, const int64_t *lens, struct mgx_tensor *out)
-{
-    const struct mgx_shape shape = mgx_shape_make(type, rank, lens);
-    TRY(reserve(c->s->card, block, mgx_shape_bytes(&shape), c->diag));
-    *out = mgx_tensor_view(block, &shape, 0);
-    return MGX_OK;
-}
-
-// What the text of row `row` brings to its choice; NULL: nobody chooses.
-static const struct mgx_choice *choice_of(const struct call *c, int64_t row)
-{
-    const int64_t track = c->feed.rows->track[row];
-    return c->feed.run->choices && track >= 0 ? &c->feed.run->choices[track] : NULL;
-}
-
-// All inputs side by side, brought by one copy, knobs behind them.
-static enum mgx_status put_inputs(struct call *c)
-{
-    struct mgx_card *card = c->s->card;
-    struct mgx_feed_input list[MGX_FEED_MOST];
-    size_t at[MGX_FEED_MOST + 2] = {0};
-    const int count = mgx_feed_inputs(&c->feed, list);
-    const bool chooses = c->s->source.roles->chooses;
-    const int64_t lens[2] = {c->plan->rows, MGX_CHOICE_KNOBS};
-    const struct mgx_shape knobs = mgx_shape_make(MGX_DOUBLE, 2, lens);
-    for (int i = 0; i < count; i++)
-        at[i + 1] = mgx_slab_align(at[i] + mgx_shape_bytes(&list[i].shape));
-    const size_t bytes = at[count] + (chooses ? mgx_shape_bytes(&knobs) : 0);
-    TRY(mgx_card_reserve_host(card, bytes, c->diag));
-    TRY(reserve(card, &card->inputs, bytes, c->diag));
-    for (int i = 0; i < count; i++) {
-        mgx_feed_write(&c->feed, &list[i], card->host + at[i]);
-        put(c, list[i].role->name, mgx_tensor_view(&card->inputs, &list[i].shape, (int64_t)at[i]));
-    }
-    for (int64_t i = 0; i < c->plan->rows && chooses; i++)
-        mgx_choice_knobs(choice_of(c, i),
-                         (double *)(void *)(card->host + at[count]) + i * MGX_CHOICE_KNOBS);
-    if (chooses)
-        put(c, MGX_CHOICE_KNOBS_NAME, mgx_tensor_view(&card->inputs, &knobs, (int64_t)at[count]));
-    return card->memory->copy_in(card->queue, card->inputs.data, card->host, bytes, c->diag);
-}
-
-// The tokens that penalised texts have.
-static enum mgx_status put_seen(struct call *c)
-{
-    struct mgx_card *card = c->s->card;
-    const int64_t lens[2] = {c->plan->rows, c->plan->room};
-    struct mgx_tensor t;
-    TRY(view_of(c, &card->seen, MGX_INT32, 2, lens, &t));
-    put(c, MGX_CHOICE_SEEN_NAME, t);
-    for (int64_t i = 0; i < lens[0]; i++) {
-        const struct mgx_choice *choice = choice_of(c, i);
-        if (choice && choice->seen && choice->seen->count)
-            TRY(card->memory->copy_in(card->queue, (int32_t *)t.data + i * lens[1],
-                                      choice->seen->list,
-                                      (size_t)choice->seen->count * sizeof(int32_t), c->diag));
-    }
-    return MGX_OK;
-}
-
-// Room for the biases of so many rows; in one that is new, none lies.
-static enum mgx_status reserve_biases(struct call *c, struct mgx_tensor *t)
-{
-    struct mgx_card *card = c->s->card;
-    const int64_t lens[2] = {c->plan->rows, c->s->source.roles->words};
-    TRY(view_of(c, &card->bias, MGX_FLOAT, 2, lens, t));
-    if (card->bias_rows >= lens[0])
-        return MGX_OK;
-    free(card->bias_numbers);
-    card->bias_numbers = calloc((size_t)lens[0], sizeof *card->bias_numbers);
-    card->bias_rows = card->bias_numbers ? lens[0] : 0;
-    return card->bias_numbers ? MGX_OK : mgx_fail_memory(c->diag);
-}
-
-// Biases are large and seldom change: one that lies there already stays.
-static enum mgx_status put_biases(struct call *c)
-{
-    struct mgx_card *card = c->s->card;
-    const int64_t words = c->s->source.roles->words;
-    struct mgx_tensor t;
-    TRY(reserve_biases(c, &t));
-    put(c, MGX_CHOICE_BIAS_NAME, t);
-    for (int64_t i = 0; i < c->plan->rows; i++) {
-        const struct mgx_choice *choice = choice_of(c, i);
-        if (!choice || !choice->bias || card->bias_numbers[i] == choice->bias_number)
-            continue;
-        card->bias_numbers[i] = 0;
-        TRY(card->memory->copy_in(card->queue, (float *)t.data + i * words, choice->bias,
-                                  (size_t)words * sizeof(float), c->diag));
-        card->bias_numbers[i] = choice->bias_number;
-    }
-    return MGX_OK;
-}
-
 static const struct mgx_carried *carried_as(const struct mgx_roles *r, int result, int *at)
 {
     for (*at = 0; *at < r->carried_count; ++*at)
@@ -295,7 +182,8 @@ static const struct mgx_carried *carried_as(const struct mgx_roles *r, int resul
 }
 
 // State k of a bundle; those of fixed lengths as they lie in a block like the bundle's.
-static struct mgx_tensor state_in(const struct call *c, const struct mgx_tensor *block, int k)
+static struct mgx_tensor state_in(const struct mgx_card_call *c, const struct mgx_tensor *block,
+                                  int k)
 {
     const struct mgx_tensor *own = &c->feed.rows->bundle->values[k];
     if (!block || c->s->source.roles->carried[k].kind != MGX_CARRIED_FIXED)
@@ -303,13 +191,13 @@ static struct mgx_tensor state_in(const struct call *c, const struct mgx_tensor 
     return mgx_tensor_view(block, &own->shape, (const char *)own->data - c->fixed);
 }
 
-static bool is_last(const struct call *c)
+static bool is_last(const struct mgx_card_call *c)
 {
     return c->step.from + c->step.given == c->feed.run->each;
 }
 
 // The states behind a step: where the next one reads them, or the bundle has them.
-static enum mgx_status keep_states(const struct call *c)
+static enum mgx_status keep_states(const struct mgx_card_call *c)
 {
     struct mgx_card *card = c->s->card;
     if (!c->fixed_bytes)
@@ -321,52 +209,43 @@ static enum mgx_status keep_states(const struct call *c)
 }
 
 // Caches go back where they came from; what nobody reads has a place of its own.
-static enum mgx_status put_results(struct call *c)
+static enum mgx_status put_results(struct mgx_card_call *c)
 {
     struct mgx_card *card = c->s->card;
     const struct mgx_roles *r = c->s->source.roles;
     const struct mgx_module *main = mgx_program_main(c->plan->program);
-    TRY(reserve(card, &card->logits, mgx_shape_bytes(&c->plan->logits), c->diag));
+    TRY(mgx_card_reserve(card, &card->logits, mgx_shape_bytes(&c->plan->logits), c->diag));
     for (int k = 0, i; k < r->result_count; k++) {
         struct mgx_tensor t = {0};
         if (k == r->logits)
             t = mgx_tensor_view(&card->logits, &c->plan->logits, 0);
         else if (r->chooses && k == r->result_count - 1)
-            TRY(view_of(c, &card->chosen, MGX_INT64, 1, (int64_t[]){c->plan->rows}, &t));
+            TRY(mgx_card_view(c, &card->chosen, MGX_INT64, 1, (int64_t[]){c->plan->rows}, &t));
         else if (carried_as(r, k, &i))
             t = state_in(c, &card->fixed[1], i);
         else
             TRY(mgx_tensor_create_on(&t, &mgx_module_result(main, k)->shape, card->memory,
                                      c->diag));
-        put(c, c->plan->places[k], t);
+        mgx_card_put(c, c->plan->places[k], t);
     }
     return MGX_OK;
 }
 
-// The plan runs on a queue of its own: what comes from the host is there before.
-static enum mgx_status bring_inputs(struct call *c)
-{
-    enum mgx_status status = put_inputs(c);
-    if (status == MGX_OK && c->s->source.roles->chooses)
-        status = put_seen(c);
-    if (status == MGX_OK && c->s->source.roles->chooses)
-        status = put_biases(c);
-    return mgx_card_settle(c->s->card, status, c->diag);
-}
-
-static enum mgx_status put_params(struct call *c)
+static enum mgx_status put_params(struct mgx_card_call *c)
 {
     const struct mgx_roles *r = c->s->source.roles;
     struct mgx_card *card = c->s->card;
-    TRY(bring_inputs(c));
+    TRY(mgx_card_bring_inputs(c));
+    for (int i = 0; i < r->given_count; i++)
+        mgx_card_put(c, r->given[i], mgx_tensor_share(&c->about->held[i]));
     for (int i = 0; i < 2 && c->fixed_bytes; i++)
-        TRY(reserve(card, &card->fixed[i], c->fixed_bytes, c->diag));
+        TRY(mgx_card_reserve(card, &card->fixed[i], c->fixed_bytes, c->diag));
     for (int i = 0; i < r->carried_count; i++)
-        put(c, r->carried[i].past, state_in(c, c->step.from ? &card->fixed[0] : NULL, i));
+        mgx_card_put(c, r->carried[i].past, state_in(c, c->step.from ? &card->fixed[0] : NULL, i));
     return put_results(c);
 }
 
-static enum mgx_status run_plan(struct call *c)
+static enum mgx_status run_plan(struct mgx_card_call *c)
 {
     struct mgx_states *s = c->s;
     struct mgx_run run = {
@@ -394,7 +273,7 @@ static void widen(enum mgx_type type, const void *from, int64_t count, float *to
 }
 
 // Are the plan's scores for the rows of this run?
-static enum mgx_status check_logits(const struct call *c)
+static enum mgx_status check_logits(const struct mgx_card_call *c)
 {
     const struct mgx_shape *shape = &c->plan->logits;
     const int last = shape->rank - 1;
@@ -414,7 +293,7 @@ static int64_t rows_of_scores(const struct mgx_fixed_plan *plan)
 }
 
 // Of each text those wanted of the tokens of this step; nothing else leaves the card.
-static enum mgx_status read_logits(struct call *c)
+static enum mgx_status read_logits(struct mgx_card_call *c)
 {
     struct mgx_card *card = c->s->card;
     const struct mgx_track_run *run = c->feed.run;
@@ -444,7 +323,7 @@ static enum mgx_status read_logits(struct call *c)
 // --- tokens ---
 
 // The tokens that were chosen. *all: each text has one.
-static enum mgx_status read_chosen(const struct call *c, bool *all)
+static enum mgx_status read_chosen(const struct mgx_card_call *c, bool *all)
 {
     struct mgx_card *card = c->s->card;
     const struct mgx_track_run *run = c->feed.run;
@@ -462,7 +341,7 @@ static enum mgx_status read_chosen(const struct call *c, bool *all)
 }
 
 // What the run was for: tokens, or scores where they were not chosen here.
-static enum mgx_status read_results_of(struct call *c)
+static enum mgx_status read_results_of(struct mgx_card_call *c)
 {
     bool all = false;
     if (c->feed.run->choices)
@@ -473,7 +352,7 @@ static enum mgx_status read_results_of(struct call *c)
 // --- runs ---
 
 // By a plan that is there. *given: 0 when it does not give the scores that were expected of it.
-static enum mgx_status run_step(struct call *c, int64_t *given)
+static enum mgx_status run_step(struct mgx_card_call *c, int64_t *given)
 {
     struct mgx_states *s = c->s;
     *given = 0;
@@ -498,21 +377,27 @@ static enum mgx_status run_from(struct mgx_states *s, const struct mgx_track_run
                                 const struct mgx_rows *rows, int64_t from, int64_t *given,
                                 struct mgx_diag *diag)
 {
-    const struct step step = step_at(s, run, mgx_run_longest(run), from);
-    struct call c = {.s = s,
-                     .feed = {.roles = s->source.roles,
-                              .run = run,
-                              .rows = rows,
-                              .from = from,
-                              .given = step.given,
-                              .each = step.each,
-                              .columns = rows->bundle->room},
-                     .step = step,
-                     .diag = diag};
+    const struct mgx_card_step step = step_at(s, run, mgx_run_longest(run), from);
+    struct mgx_card_call c = {.s = s,
+                              .feed = {.roles = s->source.roles,
+                                       .run = run,
+                                       .rows = rows,
+                                       .from = from,
+                                       .given = step.given,
+                                       .each = step.each,
+                                       .columns = rows->bundle->room},
+                              .step = step,
+                              .about = run->tracks[0]->about,
+                              .diag = diag};
+    if (c.about)
+        TRY(mgx_heard_bring(c.about, s->source.roles, s->card->memory, s->card->queue, diag));
     const struct mgx_slab slab = {s->card->memory, s->card->queue, s->source.roles};
     c.fixed = mgx_slab_fixed(&slab, rows->bundle, &c.fixed_bytes);
-    enum mgx_status status =
-        mgx_plans_take(s->source.plans, rows->count, step.each, rows->bundle->room, &c.plan, diag);
+    const struct mgx_fixed_plan sizes = {.rows = rows->count,
+                                         .tokens = step.each,
+                                         .room = rows->bundle->room,
+                                         .heard = c.about ? c.about->heard : 0};
+    enum mgx_status status = mgx_plans_take(s->source.plans, &sizes, &c.plan, diag);
     if (status == MGX_INVALID && step.each > 1 && s->source.roles->has_kind[MGX_CARRIED_FIXED]) {
         *given = 0; // a graph of one token, though it leaves their number open
         s->card->one_by_one = true;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "generate/lengths.h"
 #include "generate/plans.h"
 #include "generate/source.h"
 #include "generate/team.h"
@@ -38,6 +39,7 @@ void mgx_generator_model_release(struct mgx_generator_model *model)
         mgx_generator_model_release(model->others[i - 1]);
     mgx_team_destroy(model->team);
     mgx_plans_destroy(model->plans);
+    mgx_lengths_destroy(model->lengths);
     mgx_program_destroy(model->program);
     mgx_encoder_destroy(model->encoder);
     if (model->exchange)

