@@ -99,28 +99,43 @@ static void fill_up(const struct mgx_tensor *from, const struct mgx_shape *to, c
     }
 }
 
+// Bytes to a new value on the card, all there when this returns.
+static enum mgx_status send(struct mgx_tensor *out, const struct mgx_shape *shape, const void *from,
+                            const struct mgx_memory *memory, struct mgx_queue *queue,
+                            struct mgx_diag *diag)
+{
+    TRY(mgx_tensor_create_on(out, shape, memory, diag));
+    const enum mgx_status status =
+        memory->copy_in(queue, out->data, from, mgx_shape_bytes(shape), diag);
+    const enum mgx_status done = memory->wait(queue, status == MGX_OK ? diag : NULL);
+    return status == MGX_OK ? done : status;
+}
+
+// One that does not lie as it will: in order, and filled up.
+static enum mgx_status lay_out(const struct mgx_tensor *from, const struct mgx_shape *shape,
+                               char *to, struct mgx_diag *diag)
+{
+    struct mgx_tensor lines;
+    const struct mgx_shape own =
+        mgx_shape_make(from->shape.type, from->shape.rank, from->shape.lens);
+    TRY(mgx_tensor_create(&lines, &own, diag));
+    mgx_tensor_copy(from, &lines);
+    fill_up(&lines, shape, to);
+    mgx_tensor_release(&lines);
+    return MGX_OK;
+}
+
 static enum mgx_status bring_one(struct mgx_source *s, int k, const struct mgx_shape *shape,
                                  const struct mgx_memory *memory, struct mgx_queue *queue,
                                  struct mgx_diag *diag)
 {
-    struct mgx_tensor lines;
-    const size_t bytes = mgx_shape_bytes(shape);
-    char *host = malloc(bytes + !bytes);
-    enum mgx_status status = host ? MGX_OK : mgx_fail_memory(diag);
+    const struct mgx_tensor *from = &s->values[k];
+    if (mgx_shape_equal(&from->shape, shape))
+        return send(&s->held[k], shape, from->data, memory, queue, diag);
+    char *host = malloc(mgx_shape_bytes(shape) + 1);
+    enum mgx_status status = host ? lay_out(from, shape, host, diag) : mgx_fail_memory(diag);
     if (status == MGX_OK)
-        status = mgx_tensor_create(&lines, &s->values[k].shape, diag);
-    if (status == MGX_OK) {
-        lines.shape = mgx_shape_make(shape->type, shape->rank, s->values[k].shape.lens);
-        mgx_tensor_copy(&s->values[k], &lines);
-        fill_up(&lines, shape, host);
-        mgx_tensor_release(&lines);
-        status = mgx_tensor_create_on(&s->held[k], shape, memory, diag);
-    }
-    if (status == MGX_OK) {
-        status = memory->copy_in(queue, s->held[k].data, host, bytes, diag);
-        const enum mgx_status done = memory->wait(queue, status == MGX_OK ? diag : NULL);
-        status = status == MGX_OK ? done : status;
-    }
+        status = send(&s->held[k], shape, host, memory, queue, diag);
     free(host);
     return status;
 }
