@@ -91,7 +91,7 @@ static void emit_constant(struct mgx_str *out, const struct mgx_ins *ins)
         mgx_str_printf(out, "(double)%.17e", mgx_load_double(type, t->data, 0));
         return;
     }
-    if (class == GPU_REAL) {
+    if (class == GPU_REAL || mgx_type_is_fp8(type)) {
         gpu_emit_real(out, mgx_load_double(type, t->data, 0));
         return;
     }
@@ -469,7 +469,8 @@ static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_row 
             return "inputs of several ranks";
     for (int k = 0; k < row->count; k++) {
         const enum mgx_type type = row->nodes[k].type;
-        if (gpu_type_class(type) == GPU_NONE)
+        const bool rounds = mgx_type_is_fp8(type) && row->nodes[k].kind != GPU_NODE_FOLD;
+        if (gpu_type_class(type) == GPU_NONE && !rounds)
             return "a type that kernels do not compute";
         if (type == MGX_DOUBLE && !gpu_has_double(c))
             return "the card has no double";
