@@ -117,6 +117,25 @@ def test_what_goes_on_in_fp8(kind, seed):
     near(out, got.astype(np.float64) @ u, np.abs(got) @ np.abs(u), HOPPER + 2.0 ** -4 * (apart > 0).mean() ** 0.5)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kind", card.some(list(KINDS)))
+def test_both_are_computed(kind, turned):
+    """As in attention: x times itself, in one of two orders of memory, for every head."""
+    rng = np.random.default_rng([turned, len(kind)])
+    heads, rows, depth = 3, int(rng.integers(20, 90)), 32
+    x = rng.standard_normal((heads, rows, depth)).astype(np.float32)
+    s = np.float32(0.05 if "4M3" in kind else 0.001)
+    m = Model(x)
+    a = m.rounded("x", s, kind)
+    t = m.node("Transpose", [a], perm=[0, 2, 1])
+    y = m.node("MatMul", [t, a] if turned else [a, t])
+    got = m.run(m.node("Tanh", [m.node("Mul", [y, m.constant("c", np.float32(0.01))])]))
+    q = quantized(x, s, kind) * s
+    want = np.einsum("hri,hrj->hij" if turned else "hir,hjr->hij", q, q) * 0.01
+    near(got, np.tanh(want), np.abs(want) + 1, 2.0 ** -18)
+    assert "-> fp8" in m.plan
+
+
 def test_a_norm_that_is_quantised():
     """Its rows leave the card's kernel as fp8."""
     rng = np.random.default_rng(5)

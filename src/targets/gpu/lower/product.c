@@ -90,7 +90,7 @@ static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_prod
 {
     const int pieces =
         gpu_units_pieces(t->units, gpu_machine_rounds(c->machine, gpu_product_is_dot(p)));
-    for (int i = 0; i < 2 && !gpu_product_is_fp8(p); i++) {
+    for (int i = 0; i < 2; i++) {
         const struct mgx_shape *s = &c->in[p->operand[i]];
         const int values = 16 / (int)mgx_type_size(s->type), last = s->rank - 1;
         const int64_t own = c->in[p->operand[1]].lens[1];
@@ -142,6 +142,16 @@ static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_
     return t;
 }
 
+// fp8 becomes what the units take on its way into shared memory.
+static void emit_widen(struct mgx_str *out, enum mgx_type type)
+{
+    if (!mgx_type_is_fp8(type))
+        return;
+    mgx_str_put(out, "#define WIDEN(x) ");
+    gpu_emit_widened(out, type, "x");
+    mgx_str_put(out, "\n");
+}
+
 static void emit_units(struct mgx_str *out, const struct gpu_product *p, const struct tile *t,
                        bool tf32)
 {
@@ -166,8 +176,9 @@ static void emit_units(struct mgx_str *out, const struct gpu_product *p, const s
                        "ab"[i], "AB"[i], "MN"[i], "MN"[i], i ? "!B_DEPTH_FIRST" : "A_ROWS_FIRST",
                        t->by[i], i ? "b(p, batch, k, line)" : "a(p, batch, line, k)",
                        i ? "b(batch, k, line)" : "a(batch, line, k)");
+        emit_widen(out, p->ins->in[i]->shape.type);
         GPU_PUT(out, gemm_operand);
-        mgx_str_put(out, "#undef OPERAND\n#undef TYPE\n#undef LINES\n#undef ALL\n"
+        mgx_str_put(out, "#undef WIDEN\n#undef OPERAND\n#undef TYPE\n#undef LINES\n#undef ALL\n"
                          "#undef LINES_FIRST\n#undef BY\n#undef LOAD\n#undef PLACE\n");
     }
     GPU_PUT(out, gemm_units);

@@ -472,7 +472,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     GPU_PUT(out, lines);
     mgx_str_put(out, "__shared__ u8 near_table[256];\n"
                      "#define PW_LOOK_UP(table, i) near_table[i]\n");
-    if (mgx_type_is_half_or_bf16(c->out->type))
+    if (mgx_type_is_half_or_bf16(c->out->type) || is_fp8(c->out->type))
         mgx_str_put(out, "#define erf(x) narrow_erf(x)\n");
     const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make, g->p.real);
     if (why)
