@@ -12,6 +12,7 @@
 
 #include <assert.h>
 
+#include "op/reference/window.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/product.h"
 #include "pass/engine/region.h"
@@ -100,9 +101,12 @@ static bool find_maker(struct mgx_ins *conv, struct mgx_product_roles *roles)
 static bool find_padding(struct mgx_ins *conv, struct mgx_product_roles *roles)
 {
     struct mgx_ins *pad = pad_of(conv);
-    if (!pad || !may_take(pad, conv) || mgx_ins_int(pad, "mode") != 0 || conv->in_count != 2 ||
+    if (!pad)
+        return false;
+    const struct mgx_window_attr window = mgx_window_of(conv);
+    if (!may_take(pad, conv) || mgx_ins_int(pad, "mode") != 0 || conv->in_count != 2 ||
         !mgx_used_once(conv) || !mgx_is_elementwise(conv->uses->user) ||
-        !mgx_ints_all(mgx_ins_ints(conv, "padding"), 0) || mgx_ins_int(conv, "padding_mode") != 0)
+        !mgx_window_is_unpadded(&window))
         return false;
     roles->pad = pad;
     return true;

@@ -13,6 +13,7 @@
 #include <assert.h>
 
 #include "op/op.h"
+#include "op/reference/window.h"
 #include "pass/engine/region.h"
 
 // A convolution with all it takes to see through the group that holds its epilogue.
@@ -67,11 +68,10 @@ static bool is_first_layer(const struct stage *s)
 
 static bool is_pointwise(const struct stage *s)
 {
-    const struct mgx_ins *conv = s->conv;
-    return s->w->shape.lens[2] == 1 && s->w->shape.lens[3] == 1 &&
-           mgx_ins_int(conv, "group") == 1 && mgx_ints_all(mgx_ins_ints(conv, "stride"), 1) &&
-           mgx_ints_all(mgx_ins_ints(conv, "padding"), 0) &&
-           mgx_ins_int(conv, "padding_mode") == 0 && is_float(s->x->shape.type);
+    const struct mgx_window_attr window = mgx_window_of(s->conv);
+    return s->w->shape.lens[2] == 1 && s->w->shape.lens[3] == 1 && window.group == 1 &&
+           mgx_ints_all(window.stride, 1) && mgx_window_is_unpadded(&window) &&
+           is_float(s->x->shape.type);
 }
 
 static bool is_depthwise(const struct stage *s)
@@ -80,12 +80,6 @@ static bool is_depthwise(const struct stage *s)
     return mgx_ins_int(s->conv, "group") == channels && s->x->shape.lens[1] == channels &&
            s->conv->op == &mgx_op_convolution && s->x->shape.type == MGX_FLOAT &&
            s->w->shape.lens[1] == 1 && s->w->shape.lens[2] > 1;
-}
-
-static int64_t at(struct mgx_ints list, int i)
-{
-    assert(i >= 0);
-    return i < list.count ? list.v[i] : 1;
 }
 
 // The image leaves the L2 cache, the rows in work do not, what is made twice is a quarter, and the
@@ -97,8 +91,9 @@ static bool pays(const struct stage *wide, const struct stage *s,
     const int64_t l2 = options->target.near_bytes;
     const int threads = options->target.threads;
     const int64_t row = x->lens[1] * x->lens[3] * (int64_t)sizeof(float);
-    const int64_t stride = at(mgx_ins_ints(s->conv, "stride"), 0);
-    const int64_t reach = (s->w->shape.lens[2] - 1) * at(mgx_ins_ints(s->conv, "dilation"), 0) + 1;
+    const struct mgx_window_attr window = mgx_window_of(s->conv);
+    const int64_t stride = window.stride.v[0];
+    const int64_t reach = (s->w->shape.lens[2] - 1) * window.dilation.v[0] + 1;
     const int64_t shared = reach > stride ? reach - stride : 0, image = row * x->lens[2];
     const int64_t weights = mgx_shape_elements(&wide->w->shape) * (int64_t)sizeof(float);
     return l2 > 0 && image > l2 / 4 * 3 && row * (reach + stride) <= l2 / 2 &&

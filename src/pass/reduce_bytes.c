@@ -10,6 +10,7 @@
 // Then it is one reduction with what is quantized around it (fuse_reduce), from bytes to bytes. Of
 // few large images lines are averaged first: a block sums up few channels. The GPU target runs it,
 // before that.
+#include "op/reference/pool.h"
 #include "pass/engine/byte_attention.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
@@ -53,19 +54,6 @@ static struct mgx_ins *write_out(struct mgx_rewriter *r, struct mgx_ins *ins,
                            mgx_emit_multibroadcast(ins, sum, like.lens, like.rank));
 }
 
-static bool sees_all(const struct mgx_ins *ins)
-{
-    const struct mgx_shape *x = &ins->in[0]->shape;
-    const struct mgx_ints lengths = mgx_ins_ints(ins, "lengths");
-    bool all = x->rank > 2 && mgx_ins_int(ins, "padding_mode") == 0;
-    for (int d = 2; d < x->rank && all && !mgx_ins_int(ins, "dyn_global"); d++)
-        all = lengths.count == x->rank - 2 && lengths.v[d - 2] == x->lens[d];
-    for (int d = 2; d < x->rank; d++)
-        all = all && ins->shape.lens[d] == 1;
-    return all && mgx_ints_all(mgx_ins_ints(ins, "padding"), 0) &&
-           mgx_ints_all(mgx_ins_ints(ins, "dilations"), 1);
-}
-
 static struct mgx_ins *mean_along(struct mgx_ins *at, struct mgx_ins *x, int first, int end)
 {
     int64_t axes[MGX_MAX_RANK];
@@ -82,7 +70,8 @@ static struct mgx_ins *mean(struct mgx_rewriter *r, struct mgx_ins *ins, const s
     struct mgx_ins *x = ins->in[0];
     const int rank = x->shape.rank;
     if (!r->call->options->target.multiplies_bytes || x->op != &mgx_op_dequantizelinear ||
-        x->shape.type != MGX_FLOAT || mgx_ins_int(ins, "mode") != AVERAGE || !sees_all(ins))
+        x->shape.type != MGX_FLOAT || mgx_ins_int(ins, "mode") != AVERAGE ||
+        !mgx_pool_sees_all(ins))
         return NULL;
     const int64_t channels = x->shape.lens[0] * x->shape.lens[1];
     const bool large = mgx_shape_elements(&x->shape) / mgx_max_i64(channels, 1) > SMALL;

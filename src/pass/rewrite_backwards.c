@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "op/reference/window.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
@@ -30,18 +31,16 @@ struct dealt {
 static bool read_geometry(struct mgx_ins *ins, struct dealt *d)
 {
     const struct mgx_shape *w = &ins->in[1]->shape;
-    const struct mgx_ints stride = mgx_ins_ints(ins, "stride"), pads = mgx_ins_ints(ins, "padding");
+    const struct mgx_window_attr window = mgx_window_of(ins);
     const int spatial = ins->shape.rank - 2;
     *d = (struct dealt){.spatial = spatial, .phases = 1, .outputs = w->lens[1]};
-    if (spatial < 1 || 2 * spatial + 3 > MGX_MAX_RANK || stride.count != spatial ||
-        mgx_ins_int(ins, "group") != 1 || mgx_ins_int(ins, "padding_mode") != 0 ||
-        !mgx_ints_all(mgx_ins_ints(ins, "dilation"), 1) ||
-        (pads.count != spatial && pads.count != 2 * spatial))
+    if (spatial < 1 || 2 * spatial + 3 > MGX_MAX_RANK || window.group != 1 ||
+        !mgx_window_is_explicit(&window, spatial) || !mgx_ints_all(window.dilation, 1))
         return false;
     for (int i = 0; i < spatial; i++) {
-        d->s[i] = stride.v[i];
+        d->s[i] = window.stride.v[i];
         d->taps[i] = (w->lens[i + 2] + d->s[i] - 1) / d->s[i];
-        d->begin[i] = pads.v[i];
+        d->begin[i] = window.padding.v[i];
         d->phases *= d->s[i];
     }
     return d->phases > 1 && mgx_shape_elements(&ins->shape) > 0;

@@ -7,6 +7,7 @@
 // For step 1, one group and no padding, on static shapes. For targets whose products are better
 // than their convolutions; no pipeline of ours needs it.
 #include "base/size.h"
+#include "op/reference/window.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
@@ -19,9 +20,8 @@ static bool is_one_point(struct mgx_rewriter *r, struct mgx_ins *ins, const stru
     for (int d = 2; d < w->rank; d++)
         if (w->lens[d] != 1)
             return false;
-    return mgx_ins_int(ins, "group") == 1 && mgx_ins_int(ins, "padding_mode") == 0 &&
-           mgx_ints_all(mgx_ins_ints(ins, "stride"), 1) &&
-           mgx_ints_all(mgx_ins_ints(ins, "padding"), 0);
+    const struct mgx_window_attr window = mgx_window_of(ins);
+    return window.group == 1 && mgx_ints_all(window.stride, 1) && mgx_window_is_unpadded(&window);
 }
 
 static struct mgx_ins *multiply(struct mgx_rewriter *r, struct mgx_ins *ins,

@@ -9,25 +9,10 @@
 // rounded as the pooling says.
 //
 // No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
+#include "op/reference/pool.h"
 #include "pass/engine/rewrite.h"
 
 enum { AVERAGE = 0, MAXIMUM = 1 };
-
-static bool sees_all(const struct mgx_ins *ins)
-{
-    const struct mgx_shape *x = &ins->in[0]->shape;
-    const struct mgx_ints lengths = mgx_ins_ints(ins, "lengths");
-    if (mgx_ins_int(ins, "dyn_global"))
-        return true;
-    if (!mgx_shape_is_static(x) || lengths.count != x->rank - 2 ||
-        mgx_ins_int(ins, "padding_mode") != 0)
-        return false;
-    for (int d = 2; d < x->rank; d++)
-        if (lengths.v[d - 2] != x->lens[d] || ins->shape.lens[d] != 1)
-            return false;
-    return mgx_ints_all(mgx_ins_ints(ins, "padding"), 0) &&
-           mgx_ints_all(mgx_ins_ints(ins, "dilations"), 1);
-}
 
 static struct mgx_ins *reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
                               const struct mgx_match *m)
@@ -35,7 +20,7 @@ static struct mgx_ins *reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
     (void)r;
     int64_t axes[MGX_MAX_RANK];
     const int64_t mode = mgx_ins_int(ins, "mode");
-    if (!sees_all(ins) || mode > MAXIMUM ||
+    if (!mgx_pool_sees_all(ins) || mode > MAXIMUM ||
         (mode == AVERAGE && !mgx_type_is_float(ins->shape.type)))
         return NULL;
     for (int d = 2; d < ins->shape.rank; d++)

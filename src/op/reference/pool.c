@@ -13,6 +13,34 @@ static struct mgx_window_attr window_attr(const struct mgx_pool_attr *a)
                                     .ceil = a->ceil_mode};
 }
 
+struct mgx_pool_attr mgx_pool_of(const struct mgx_ins *ins)
+{
+    const struct mgx_window_attr window = mgx_window_of(ins);
+    return (struct mgx_pool_attr){.padding = window.padding,
+                                  .stride = window.stride,
+                                  .lengths = mgx_ins_ints(ins, "lengths"),
+                                  .dilations = window.dilation,
+                                  .padding_mode = window.padding_mode,
+                                  .ceil_mode = window.ceil,
+                                  .global = mgx_field_find(ins->op, "dyn_global") &&
+                                            mgx_ins_int(ins, "dyn_global")};
+}
+
+bool mgx_pool_sees_all(const struct mgx_ins *ins)
+{
+    const struct mgx_pool_attr a = mgx_pool_of(ins);
+    const struct mgx_shape *x = &ins->in[0]->shape;
+    if (a.global)
+        return true;
+    if (!mgx_shape_is_static(x) || a.lengths.count != x->rank - 2)
+        return false;
+    for (int d = 2; d < x->rank; d++)
+        if (a.lengths.v[d - 2] != x->lens[d] || ins->shape.lens[d] != 1)
+            return false;
+    return a.padding_mode == MGX_PADDING_GIVEN && mgx_ints_all(a.padding, 0) &&
+           mgx_ints_all(a.dilations, 1);
+}
+
 static enum mgx_status check_window(struct mgx_shape_call *c, const struct mgx_pool_attr *a,
                                     const struct mgx_window_attr *window, int spatial)
 {

@@ -10,6 +10,10 @@ struct mgx_pool_attr {
     bool ceil_mode, global; // global: the window is the whole plane
 };
 
+// Of an instruction: the attributes that its operator has, by name.
+struct mgx_pool_attr mgx_pool_of(const struct mgx_ins *ins);
+// Is there one window for each plane, the whole of it?
+bool mgx_pool_sees_all(const struct mgx_ins *ins);
 enum mgx_status mgx_pool_shape(struct mgx_shape_call *c, const struct mgx_pool_attr *a,
                                struct mgx_shape *out) MGX_NODISCARD;
 

@@ -8,6 +8,41 @@
 
 // --- attributes ---
 
+static struct mgx_ints list_of(const struct mgx_ins *ins, const char *name)
+{
+    return mgx_field_find(ins->op, name) ? mgx_ins_ints(ins, name) : (struct mgx_ints){NULL, 0};
+}
+
+static int64_t number_of(const struct mgx_ins *ins, const char *name, int64_t otherwise)
+{
+    return mgx_field_find(ins->op, name) ? mgx_ins_int(ins, name) : otherwise;
+}
+
+struct mgx_window_attr mgx_window_of(const struct mgx_ins *ins)
+{
+    assert(mgx_field_find(ins->op, "stride")); // else it does not slide
+    const bool pools = mgx_field_find(ins->op, "dilations") != NULL;
+    return (struct mgx_window_attr){.padding = mgx_ins_ints(ins, "padding"),
+                                    .stride = mgx_ins_ints(ins, "stride"),
+                                    .dilation = list_of(ins, pools ? "dilations" : "dilation"),
+                                    .padding_mode =
+                                        number_of(ins, "padding_mode", MGX_PADDING_GIVEN),
+                                    .group = number_of(ins, "group", 1),
+                                    .ceil = number_of(ins, "ceil_mode", 0) != 0};
+}
+
+bool mgx_window_is_explicit(const struct mgx_window_attr *a, int spatial)
+{
+    return a->padding_mode == MGX_PADDING_GIVEN && a->stride.count == spatial &&
+           a->dilation.count == spatial &&
+           (a->padding.count == spatial || a->padding.count == 2 * spatial);
+}
+
+bool mgx_window_is_unpadded(const struct mgx_window_attr *a)
+{
+    return a->padding_mode == MGX_PADDING_GIVEN && mgx_ints_all(a->padding, 0);
+}
+
 static enum mgx_status check_range(struct mgx_shape_call *c, const char *what, struct mgx_ints v,
                                    int64_t least)
 {

@@ -15,15 +15,23 @@
 #pragma once
 
 #include "base/size.h"
+#include "ir/module.h"
 #include "op/rule/rule.h"
 
 enum mgx_padding_mode { MGX_PADDING_GIVEN, MGX_PADDING_SAME_LOWER, MGX_PADDING_SAME_UPPER };
 
 struct mgx_window_attr {
     struct mgx_ints padding, stride, dilation;
-    int64_t padding_mode;
+    int64_t padding_mode, group;
     bool ceil; // round the number of places up, as poolings may
 };
+
+// The window of an instruction as it is written: the attributes that its operator has, by name. The
+// lists belong to the instruction.
+struct mgx_window_attr mgx_window_of(const struct mgx_ins *ins);
+// Are all values there for so many axes, and is the padding the written one?
+bool mgx_window_is_explicit(const struct mgx_window_attr *a, int spatial);
+bool mgx_window_is_unpadded(const struct mgx_window_attr *a);
 
 // One spatial axis of an actual call.
 struct mgx_window {

@@ -16,7 +16,7 @@
 
 #include <assert.h>
 
-#include "op/window.h"
+#include "op/reference/window.h"
 #include "pass/engine/emit.h"
 #include "pass/rules/rules.h"
 
@@ -42,7 +42,7 @@ static bool read_convolution(struct mgx_ins *ins, struct branch *b)
 {
     const int spatial = ins->shape.rank - 2;
     *b = (struct branch){.x = ins->in[0], .w = ins->in[1], .conv = ins};
-    const struct mgx_window window = mgx_window_of(ins);
+    const struct mgx_window_attr window = mgx_window_of(ins);
     if (!is_wide(b->w) || !is_wide(b->x) || !mgx_window_is_explicit(&window, spatial))
         return false;
     for (int i = 0; i < spatial; i++) {
@@ -89,7 +89,7 @@ static bool equal_ints(struct mgx_ints a, struct mgx_ints b)
 static bool find_place(const struct branch *a, const struct branch *b, int64_t *at)
 {
     assert(at);
-    const struct mgx_window ours = mgx_window_of(a->conv);
+    const struct mgx_window_attr ours = mgx_window_of(a->conv);
     const int spatial = a->conv->shape.rank - 2;
     const struct mgx_ints dilation = ours.dilation;
     const struct mgx_ints theirs = b->conv ? mgx_window_of(b->conv).dilation : (struct mgx_ints){0};
@@ -112,7 +112,7 @@ static bool fits_into(const struct branch *a, const struct branch *b, int64_t *a
         return mgx_shape_same_lens(&a->x->shape, &a->conv->shape) &&
                mgx_sum_is_safe(w->type, a->w, b->factor);
     const struct mgx_shape *v = &b->w->shape;
-    const struct mgx_window ours = mgx_window_of(a->conv), theirs = mgx_window_of(b->conv);
+    const struct mgx_window_attr ours = mgx_window_of(a->conv), theirs = mgx_window_of(b->conv);
     return ours.group == theirs.group && equal_ints(ours.stride, theirs.stride) &&
            w->lens[0] == v->lens[0] && w->lens[1] == v->lens[1] &&
            mgx_sum_is_safe(w->type, a->w, b->w);

@@ -23,6 +23,7 @@
 // many narrow products would lose more than rounding.
 #include <math.h>
 
+#include "op/reference/window.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/view.h"
 #include "pass/rules/rules.h"
@@ -144,15 +145,6 @@ static bool is_wide(const struct mgx_ins *ins)
     return ins->shape.type == MGX_FLOAT || ins->shape.type == MGX_DOUBLE;
 }
 
-static bool is_unpadded(const struct mgx_ins *conv)
-{
-    const struct mgx_ints padding = mgx_ins_ints(conv, "padding");
-    for (int i = 0; i < padding.count; i++)
-        if (padding.v[i] != 0)
-            return false;
-    return mgx_ins_int(conv, "padding_mode") == 0;
-}
-
 // A finite constant term, which may be moved past a sum of products without meeting infinity.
 static bool is_finite_term(const struct mgx_ins *b)
 {
@@ -166,16 +158,16 @@ static struct mgx_ins *shift_inputs(struct mgx_rewriter *r, struct mgx_ins *ins,
 {
     struct mgx_ins *term = mgx_var(m, 'b'), *how = mgx_var(m, 'o');
     const struct mgx_shape *w = &weights(m)->shape, *x = &term->shape;
-    const struct mgx_ints dilation = mgx_ins_ints(ins, "dilation");
+    const struct mgx_window_attr window = mgx_window_of(ins);
     if (!is_wide(ins) || !is_static(ins) || !is_static(weights(m)) || !is_static(term) ||
-        joins_producer(mgx_var(m, 'x')) || !is_unpadded(ins) || !mgx_is_along(term, 1) ||
-        !is_finite_term(term) || mgx_is_constant(r->module, mgx_var(m, 'x')) ||
-        dilation.count != w->rank - 2)
+        joins_producer(mgx_var(m, 'x')) || !mgx_window_is_unpadded(&window) ||
+        !mgx_is_along(term, 1) || !is_finite_term(term) ||
+        mgx_is_constant(r->module, mgx_var(m, 'x')) || window.dilation.count != w->rank - 2)
         return NULL;
     struct mgx_shape image = mgx_shape_make(x->type, x->rank, x->lens);
     image.lens[0] = 1;
     for (int d = 2; d < x->rank; d++)
-        image.lens[d] = (w->lens[d] - 1) * dilation.v[d - 2] + 1;
+        image.lens[d] = (w->lens[d] - 1) * window.dilation.v[d - 2] + 1;
     struct mgx_ins *vector = mgx_emit_along(ins, term, 1);
     vector = mgx_emit_spread(ins, vector, 1, &image);
     struct mgx_ins *y =

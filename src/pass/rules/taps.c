@@ -11,7 +11,7 @@
 // Holds: the number of results stays; where less padding than none would be needed the axis stays
 // as it is. Cost: O(taps) per axis and look.
 #include "base/size.h"
-#include "op/window.h"
+#include "op/reference/window.h"
 #include "pass/engine/emit.h"
 #include "pass/rules/rules.h"
 
@@ -52,7 +52,7 @@ static bool cut(struct axis *a)
 
 static bool read_axes(const struct mgx_ins *ins, struct axis *axes, int spatial)
 {
-    const struct mgx_window window = mgx_window_of(ins);
+    const struct mgx_window_attr window = mgx_window_of(ins);
     const struct mgx_ints padding = window.padding;
     const struct mgx_shape *x = &ins->in[0]->shape, *w = &ins->in[1]->shape;
     if (!mgx_window_is_explicit(&window, spatial))

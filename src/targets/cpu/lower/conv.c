@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "op/op.h"
-#include "op/window.h"
+#include "op/reference/window.h"
 #include "pass/engine/region.h"
 #include "plan/layout.h"
 #include "targets/cpu/lower/conv_weights.h"
@@ -27,33 +27,19 @@ struct conv {
     struct conv *feed;          // of group[tag=expand]; its plan belongs to this one's
 };
 
-static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
-{
-    assert(i >= 0);
-    return i < list.count ? list.v[i] : otherwise;
-}
-
 // Padding before each axis; 2 * n values give both sides, n values the same on both, and the
 // automatic modes follow from the sizes, as the shape rule has them.
 static bool find_padding(const struct mgx_ins *ins, const struct mgx_shape *x,
                          const struct mgx_shape *w, const struct mgx_shape *y, int64_t *before)
 {
     assert(x->rank == w->rank && x->rank == y->rank);
-    const struct mgx_window window = mgx_window_of(ins);
-    const int64_t mode = window.padding_mode;
-    for (int i = 0; i < x->rank - 2; i++) {
-        before[i] = at(window.padding, i, 0);
-        if (mode == 0)
-            continue;
-        if (ins->op != &mgx_op_convolution && ins->op != &mgx_op_quant_convolution)
-            return false;
-        const int64_t extent = (w->lens[i + 2] - 1) * at(window.dilation, i, 1) + 1;
-        int64_t total = (y->lens[i + 2] - 1) * at(window.stride, i, 1) + extent - x->lens[i + 2];
-        total = total < 0 ? 0 : total;
-        before[i] = mode == 1 ? total - total / 2 : total / 2;
-        assert(before[i] >= 0 && before[i] <= total);
-    }
-    return true;
+    const struct mgx_window_attr window = mgx_window_of(ins);
+    const bool given = window.padding_mode == MGX_PADDING_GIVEN;
+    for (int i = 0; i < x->rank - 2; i++)
+        before[i] =
+            given ? window.padding.v[i]
+                  : mgx_window_at(&window, i, x->lens[i + 2], w->lens[i + 2], y->lens[i + 2]).begin;
+    return given || ins->op == &mgx_op_convolution || ins->op == &mgx_op_quant_convolution;
 }
 
 static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
@@ -61,7 +47,7 @@ static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
                            const struct mgx_shape *y)
 {
     assert(x->rank - 2 >= 1 && x->rank - 2 <= MGX_CONV_DIMS);
-    const struct mgx_window window = mgx_window_of(main);
+    const struct mgx_window_attr window = mgx_window_of(main);
     const int spatial = x->rank - 2;
     d->groups = window.group;
     d->batch = x->lens[0];
@@ -73,8 +59,8 @@ static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
         d->in[k] = there ? x->lens[i + 2] : 1;
         d->out[k] = there ? y->lens[i + 2] : 1;
         d->kernel[k] = there ? w->lens[i + 2] : 1;
-        d->stride[k] = there ? at(window.stride, i, 1) : 1;
-        d->dilation[k] = there ? at(window.dilation, i, 1) : 1;
+        d->stride[k] = there ? window.stride.v[i] : 1;
+        d->dilation[k] = there ? window.dilation.v[i] : 1;
         d->x_space[k] = there ? x->strides[i + 2] : 0;
         d->y_space[k] = there ? y->strides[i + 2] : 0;
         d->w_space[k] = there ? w->strides[i + 2] : 0;

@@ -83,13 +83,7 @@ static bool suits(struct mgx_plan_offer *c)
 static void describe_axes(struct pooling *p, const struct mgx_ins *ins, const struct mgx_shape *x,
                           const struct mgx_shape *y)
 {
-    const struct mgx_pool_attr attr = {.padding = mgx_ins_ints(ins, "padding"),
-                                       .stride = mgx_ins_ints(ins, "stride"),
-                                       .lengths = mgx_ins_ints(ins, "lengths"),
-                                       .dilations = mgx_ins_ints(ins, "dilations"),
-                                       .padding_mode = mgx_ins_int(ins, "padding_mode"),
-                                       .ceil_mode = mgx_ins_int(ins, "ceil_mode"),
-                                       .global = mgx_ins_int(ins, "dyn_global")};
+    const struct mgx_pool_attr attr = mgx_pool_of(ins);
     struct mgx_pool_walk walk;
     mgx_pool_walk_init(&walk, &attr, x, y);
     const int missing = DIMS - walk.rank;

@@ -13,9 +13,7 @@
 
 static struct mgx_window window_of(const struct mgx_plan_offer *c, int i)
 {
-    const struct mgx_window_attr a = {.padding = mgx_ins_ints(c->ins, "padding"),
-                                      .stride = mgx_ins_ints(c->ins, "stride"),
-                                      .dilation = mgx_ins_ints(c->ins, "dilation")};
+    const struct mgx_window_attr a = mgx_window_of(c->ins);
     const int64_t size = mgx_ins_ints(c->ins, "sizes").v[i];
     const int64_t length = mgx_ins_ints(c->ins, "lengths").v[i];
     return mgx_window_at(&a, i, size, length, mgx_window_places(&a, i, size, length));

@@ -26,15 +26,13 @@ struct sizes {
 static struct sizes sizes_of(const struct mgx_plan_offer *c)
 {
     const struct mgx_shape *x = &c->in[X], *w = &c->in[W], *y = c->out;
-    const struct mgx_window_attr a = {.padding = mgx_ins_ints(c->ins, "padding"),
-                                      .stride = mgx_ins_ints(c->ins, "stride"),
-                                      .dilation = mgx_ins_ints(c->ins, "dilation")};
+    const struct mgx_window_attr a = mgx_window_of(c->ins);
     struct sizes s = {.rank = x->rank - 2,
                       .images = x->lens[0],
                       .channels = x->lens[1],
                       .taps = 1,
                       .places = 1,
-                      .groups = mgx_ins_int(c->ins, "group"),
+                      .groups = a.group,
                       .moves = mgx_ins_int(c->ins, "offset_group"),
                       .out_channels = w->lens[0]};
     for (int i = 0; i < s.rank; i++) {

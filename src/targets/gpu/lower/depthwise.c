@@ -47,10 +47,7 @@ static const char *read(const struct mgx_plan_offer *c, struct depthwise *d)
         return "a convolution that is not summed in float";
     if (!c->constant[d->tail.operand[1]])
         return "weights that are computed";
-    const struct mgx_window_attr a = {.padding = gpu_tail_padding(&d->tail),
-                                      .stride = mgx_ins_ints(ins, "stride"),
-                                      .dilation = mgx_ins_ints(ins, "dilation"),
-                                      .padding_mode = mgx_ins_int(ins, "padding_mode")};
+    const struct mgx_window_attr a = gpu_tail_window(&d->tail);
     for (int i = 0; i < 2; i++) {
         d->window[i] = mgx_window_at(&a, i, x->lens[i + 2], w->lens[i + 2], c->out->lens[i + 2]);
         if (d->window[i].kernel > MOST_TAPS || d->window[i].dilation > MOST_TAPS ||

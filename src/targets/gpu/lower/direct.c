@@ -59,10 +59,7 @@ static const char *read(const struct mgx_plan_offer *c, struct direct *d)
         return "a convolution that is a product";
     if (!is_summed_in_float(c, d))
         return "a convolution that is not summed in float";
-    const struct mgx_window_attr a = {.padding = gpu_tail_padding(&d->tail),
-                                      .stride = mgx_ins_ints(ins, "stride"),
-                                      .dilation = mgx_ins_ints(ins, "dilation"),
-                                      .padding_mode = mgx_ins_int(ins, "padding_mode")};
+    const struct mgx_window_attr a = gpu_tail_window(&d->tail);
     for (int axis = 2; axis < x->rank; axis++)
         d->window[axis] =
             d->backwards

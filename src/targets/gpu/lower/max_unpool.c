@@ -10,26 +10,21 @@
 #include <inttypes.h>
 
 #include "op/op.h"
+#include "op/reference/window.h"
 #include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/lower/chain.h"
-
-static int64_t at(struct mgx_ints v, int i)
-{
-    return v.v[i];
-}
 
 // Lengths of the plain result (op/max_unpool.c), in which places count.
 static void plain_lens(const struct mgx_plan_offer *c, int64_t *lens)
 {
     const struct mgx_shape *x = &c->in[0];
     const int spatial = x->rank - 2;
-    const struct mgx_ints pads = mgx_ins_ints(c->ins, "padding");
+    const struct mgx_window_attr a = mgx_window_of(c->ins);
     lens[0] = x->lens[0], lens[1] = x->lens[1];
     for (int i = 0; i < spatial; i++)
-        lens[i + 2] = (x->lens[i + 2] - 1) * at(mgx_ins_ints(c->ins, "stride"), i) +
-                      at(mgx_ins_ints(c->ins, "lengths"), i) - at(pads, i) -
-                      at(pads, pads.count == spatial ? i : spatial + i);
+        lens[i + 2] = (x->lens[i + 2] - 1) * a.stride.v[i] + mgx_ins_ints(c->ins, "lengths").v[i] -
+                      a.padding.v[i] - a.padding.v[a.padding.count == spatial ? i : spatial + i];
 }
 
 // Element `i` of a row-major array of the input's lengths, as coordinates e0, e1, ...

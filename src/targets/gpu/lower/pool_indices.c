@@ -15,12 +15,7 @@
 static void read_windows(const struct gpu_member *m, const struct mgx_shape *in,
                          const struct mgx_shape *out, struct mgx_pool_walk *w)
 {
-    const struct mgx_pool_attr a = {.padding = mgx_ins_ints(m->ins, "padding"),
-                                    .stride = mgx_ins_ints(m->ins, "stride"),
-                                    .lengths = mgx_ins_ints(m->ins, "lengths"),
-                                    .dilations = mgx_ins_ints(m->ins, "dilations"),
-                                    .padding_mode = mgx_ins_int(m->ins, "padding_mode"),
-                                    .ceil_mode = mgx_ins_int(m->ins, "ceil_mode") != 0};
+    const struct mgx_pool_attr a = mgx_pool_of(m->ins);
     mgx_pool_walk_init(w, &a, in, out);
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "op/op.h"
+#include "op/reference/pool.h"
 #include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
@@ -22,31 +23,6 @@ struct plane {
     int v, lanes, slices; // lanes side by side, slices of the pixels
     bool average;
 };
-
-static bool all_are(struct mgx_ints v, int64_t value)
-{
-    for (int i = 0; i < v.count; i++)
-        if (v.v[i] != value)
-            return false;
-    return true;
-}
-
-// One window that is the whole plane.
-static bool sees_all(const struct mgx_plan_offer *c)
-{
-    const struct mgx_ints lengths = mgx_ins_ints(c->ins, "lengths");
-    for (int axis = 2; axis < c->out->rank; axis++)
-        if (c->out->lens[axis] != 1)
-            return false;
-    if (mgx_ins_int(c->ins, "dyn_global"))
-        return true;
-    for (int axis = 2; axis < c->out->rank; axis++)
-        if (lengths.count != c->out->rank - 2 || lengths.v[axis - 2] != c->in[0].lens[axis])
-            return false;
-    return mgx_ins_int(c->ins, "padding_mode") == 0 &&
-           all_are(mgx_ins_ints(c->ins, "padding"), 0) &&
-           all_are(mgx_ins_ints(c->ins, "dilations"), 1);
-}
 
 // One step from pixel to pixel through all of a plane.
 static bool read_pixels(const struct mgx_shape *s, struct plane *p)
@@ -74,7 +50,7 @@ static const char *read(const struct mgx_plan_offer *c, struct plane *p)
     if (mode > MAXIMUM || gpu_type_class(in->type) != GPU_REAL || in->type == MGX_DOUBLE ||
         c->out->type != in->type)
         return "values that are not folded in float";
-    if (c->out->rank < 3 || mgx_shape_elements(in) == 0 || !sees_all(c))
+    if (c->out->rank < 3 || mgx_shape_elements(in) == 0 || !mgx_pool_sees_all(c->ins))
         return "windows that are not whole planes";
     p->average = mode == AVERAGE;
     if (!read_pixels(in, p) || p->pixels >= INT32_MAX || in->lens[0] > 65535)

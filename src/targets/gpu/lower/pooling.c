@@ -21,13 +21,7 @@ enum mode { AVERAGE, MAXIMUM, NORM };
 // The windows along the spatial axes, as the reference has them.
 static bool read_windows(const struct mgx_plan_offer *c, struct mgx_pool_walk *w)
 {
-    const struct mgx_pool_attr a = {.padding = mgx_ins_ints(c->ins, "padding"),
-                                    .stride = mgx_ins_ints(c->ins, "stride"),
-                                    .lengths = mgx_ins_ints(c->ins, "lengths"),
-                                    .dilations = mgx_ins_ints(c->ins, "dilations"),
-                                    .padding_mode = mgx_ins_int(c->ins, "padding_mode"),
-                                    .ceil_mode = mgx_ins_int(c->ins, "ceil_mode") != 0,
-                                    .global = mgx_ins_int(c->ins, "dyn_global") != 0};
+    const struct mgx_pool_attr a = mgx_pool_of(c->ins);
     if (mgx_shape_elements(&c->in[0]) == 0 || mgx_shape_elements(c->out) == 0)
         return false;
     mgx_pool_walk_init(w, &a, &c->in[0], c->out);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "op/op.h"
+#include "op/reference/window.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/lower/product.h"
 
@@ -187,8 +188,7 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct gpu_product *p)
 {
     const struct mgx_shape *x = &c->in[p->operand[0]], *w = &c->in[p->operand[1]];
-    const struct mgx_ints stride = mgx_ins_ints(p->ins, "stride");
-    const struct mgx_ints dilation = mgx_ins_ints(p->ins, "dilation");
+    const struct mgx_window_attr a = mgx_window_of(p->ins);
     const int64_t channels = gpu_product_channels(c, p);
     emit_find_head(out, 'a', "int row, int k");
     emit_taps(out, w, channels);
@@ -198,8 +198,8 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
         mgx_str_printf(out,
                        "    const int x%d = place %% %" PRId64 " * %" PRId64 " - %" PRId64
                        " + t%d * %" PRId64 ";\n",
-                       axis, c->out->lens[axis], stride.v[i], gpu_product_before(p, i), axis,
-                       dilation.v[i]);
+                       axis, c->out->lens[axis], a.stride.v[i], gpu_product_before(p, i), axis,
+                       a.dilation.v[i]);
         mgx_str_printf(out, "    place /= %" PRId64 ";\n", c->out->lens[axis]);
         mgx_str_printf(out, "    in = in && x%d >= 0 && x%d < %" PRId64 ";\n", axis, axis,
                        x->lens[axis]);

@@ -52,10 +52,10 @@ bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, stru
     return true;
 }
 
-struct mgx_ints gpu_tail_padding(struct gpu_tail *t)
+struct mgx_window_attr gpu_tail_window(struct gpu_tail *t)
 {
     assert(t->ins && t->ins->shape.rank > 2);
-    const struct mgx_ints own = mgx_ins_ints(t->ins, "padding");
+    struct mgx_window_attr own = mgx_window_of(t->ins);
     if (!t->pad)
         return own;
     const struct mgx_ints pads = mgx_ins_ints(t->pad, "pads");
@@ -64,7 +64,8 @@ struct mgx_ints gpu_tail_padding(struct gpu_tail *t)
         t->padding[i] = pads.v[i + 2];
         t->padding[i + spatial] = pads.v[i + 2 + rank];
     }
-    return (struct mgx_ints){t->padding, 2 * spatial};
+    own.padding = (struct mgx_ints){t->padding, 2 * spatial};
+    return own;
 }
 
 int gpu_tail_beside(const struct gpu_tail *t)

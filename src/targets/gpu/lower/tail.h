@@ -3,6 +3,7 @@
 // element after the other sees the pair: group[tag=epilogue] or the instruction alone.
 #pragma once
 
+#include "op/reference/window.h"
 #include "targets/gpu/lower/lower.h"
 
 enum { GPU_TAIL_OPERANDS = 2 };
@@ -23,8 +24,9 @@ bool gpu_body_around(const struct mgx_ins *last, const struct mgx_ins *ins, int 
                      int *extra_count, int *place);
 // False when the offer is no such pair around `op`.
 bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t);
-// How far the window of the instruction, a convolution, reaches beyond its image.
-struct mgx_ints gpu_tail_padding(struct gpu_tail *t);
+// The window of the instruction, a convolution; its padding is that of the pad before it, if there is
+// one, and lives in `t`.
+struct mgx_window_attr gpu_tail_window(struct gpu_tail *t);
 // What lies there.
 int gpu_tail_beside(const struct gpu_tail *t);
 // Why the last instruction cannot be written; NULL when it can: its function is written then.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/reference/window.h"
 #include "targets/gpu/lower/vendor.h"
 #include "targets/gpu/lower/wgmma.h"
 
@@ -105,20 +106,18 @@ static struct gpu_vendor_tensor tensor_of(const struct mgx_shape *s)
 static const char *see_window(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
 {
     const struct mgx_shape *x = &c->in[v->p.operand[0]], *weights = &c->in[v->p.operand[1]];
-    const struct mgx_ints step = mgx_ins_ints(v->p.ins, "stride");
-    const struct mgx_ints far = mgx_ins_ints(v->p.ins, "dilation");
-    const struct mgx_ints padding = mgx_ins_ints(v->p.ins, "padding");
+    const struct mgx_window_attr a = mgx_window_of(v->p.ins);
     struct gpu_vendor_window *w = &v->whole.window;
     const int axes = x->rank - 2;
-    if (axes < 1 || axes > GPU_VENDOR_AXES || step.count < axes || far.count < axes ||
-        padding.count < axes)
+    if (axes < 1 || axes > GPU_VENDOR_AXES || a.stride.count < axes || a.dilation.count < axes ||
+        a.padding.count < axes)
         return "an image of more than three axes";
     w->axes = axes;
     for (int i = 0; i < axes; i++) {
-        w->step[i] = step.v[i];
-        w->far[i] = far.v[i];
-        w->before[i] = padding.v[i];
-        w->after[i] = padding.v[padding.count == 2 * axes ? axes + i : i];
+        w->step[i] = a.stride.v[i];
+        w->far[i] = a.dilation.v[i];
+        w->before[i] = a.padding.v[i];
+        w->after[i] = a.padding.v[a.padding.count == 2 * axes ? axes + i : i];
     }
     w->image = tensor_of(x);
     w->weights = tensor_of(weights);

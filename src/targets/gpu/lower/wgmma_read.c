@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/reference/window.h"
 #include "targets/gpu/lower/wgmma.h"
 
 enum { MOST_STEP = 8, LEAST_DEPTH = 8, MOST_FOLD = 32 };
@@ -155,13 +156,12 @@ static int within_16_bits(int64_t x)
 static void read_window(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
     const struct mgx_shape *w = &c->in[g->p.operand[1]];
-    const struct mgx_ints step = mgx_ins_ints(g->p.ins, "stride");
-    const struct mgx_ints far = mgx_ins_ints(g->p.ins, "dilation");
+    const struct mgx_window_attr a = mgx_window_of(g->p.ins);
     for (int i = 0; i < GPU_WGMMA_AXES; i++) {
         const int k = i + w->rank - 2 - GPU_WGMMA_AXES;
-        g->step[i] = k < 0 ? 1 : within_16_bits(step.v[k]);
+        g->step[i] = k < 0 ? 1 : within_16_bits(a.stride.v[k]);
         g->pad[i] = k < 0 ? 0 : within_16_bits(gpu_product_before(&g->p, k));
-        g->far[i] = k < 0 ? 1 : within_16_bits(far.v[k]);
+        g->far[i] = k < 0 ? 1 : within_16_bits(a.dilation.v[k]);
         g->taps[i] = within_16_bits(gpu_wgmma_len(w, i));
     }
 }
@@ -330,15 +330,13 @@ bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
 {
     assert(make->in_count > 0 && conv->in_count >= 2);
     const enum mgx_type from = make->in[0]->shape.type, to = make->shape.type;
-    const struct mgx_ints far = mgx_ins_ints(conv, "dilation");
+    const struct mgx_window_attr window = mgx_window_of(conv);
     const bool bytes = mgx_type_is_byte(to);
     const bool halves = mgx_type_is_half_or_bf16(to) && conv->in[1]->shape.type == to;
     const int axes = make->shape.rank - 2;
-    bool near = axes > 0 && axes <= GPU_WGMMA_AXES;
-    for (int i = 0; i < far.count; i++)
-        near = near && far.v[i] == 1;
+    const bool near = axes > 0 && axes <= GPU_WGMMA_AXES && mgx_ints_all(window.dilation, 1);
     return d->properties.features & GPU_TENSOR_MAPS && near && conv->in[1]->literal &&
-           mgx_ins_int(conv, "group") == 1 && make->shape.lens[1] < FEW &&
+           window.group == 1 && make->shape.lens[1] < FEW &&
            (from == MGX_FLOAT || mgx_type_is_half_or_bf16(from)) &&
            (halves || (bytes && conv->op == &mgx_op_quant_convolution && conv->in_count == 2));
 }
