@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SIMD static inline __attribute__((always_inline))
+#include "targets/cpu/kernel/vector/simd_basic.h"
 
 // Full unrolling of a loop whose count is a constant after inlining. Both compilers need to be told
 // in their own words; without it accumulator arrays live in memory.
@@ -26,62 +26,19 @@
 #include <immintrin.h>
 enum { VL = 16 };
 typedef __m512 vf;
+VECTOR_OF(vf, float, _mm512, ps)
 
 SIMD __mmask16 first_lanes(int n)
 {
     return (__mmask16)((1u << n) - 1);
 }
-SIMD vf vf_set(float x)
-{
-    return _mm512_set1_ps(x);
-}
-SIMD vf vf_load(const float *p)
-{
-    return _mm512_loadu_ps(p);
-}
 SIMD vf vf_load_some(const float *p, int n)
 {
     return _mm512_maskz_loadu_ps(first_lanes(n), p);
 }
-SIMD void vf_store(float *p, vf v)
-{
-    _mm512_storeu_ps(p, v);
-}
 SIMD void vf_store_some(float *p, vf v, int n)
 {
     _mm512_mask_storeu_ps(p, first_lanes(n), v);
-}
-SIMD vf vf_add(vf a, vf b)
-{
-    return _mm512_add_ps(a, b);
-}
-SIMD vf vf_sub(vf a, vf b)
-{
-    return _mm512_sub_ps(a, b);
-}
-SIMD vf vf_mul(vf a, vf b)
-{
-    return _mm512_mul_ps(a, b);
-}
-SIMD vf vf_div(vf a, vf b)
-{
-    return _mm512_div_ps(a, b);
-}
-SIMD vf vf_fma(vf a, vf b, vf c) // a * b + c
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-SIMD vf vf_fnma(vf a, vf b, vf c) // c - a * b
-{
-    return _mm512_fnmadd_ps(a, b, c);
-}
-SIMD vf vf_min(vf limit, vf v)
-{
-    return _mm512_min_ps(limit, v);
-}
-SIMD vf vf_max(vf limit, vf v)
-{
-    return _mm512_max_ps(limit, v);
 }
 SIMD vf vf_abs(vf v)
 {
@@ -206,27 +163,16 @@ SIMD vf vf_spread(vf v, int members, int m)
 #include <immintrin.h>
 enum { VL = 8 };
 typedef __m256 vf;
+VECTOR_OF(vf, float, _mm256, ps)
 
 SIMD __m256i first_lanes(int n)
 {
     static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     return _mm256_loadu_si256((const __m256i *)(ones + 8 - n));
 }
-SIMD vf vf_set(float x)
-{
-    return _mm256_set1_ps(x);
-}
-SIMD vf vf_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
 SIMD vf vf_load_some(const float *p, int n)
 {
     return n == VL ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, first_lanes(n));
-}
-SIMD void vf_store(float *p, vf v)
-{
-    _mm256_storeu_ps(p, v);
 }
 // A masked store takes a dozen cycles on some machines, a full one a single cycle.
 SIMD void vf_store_some(float *p, vf v, int n)
@@ -235,38 +181,6 @@ SIMD void vf_store_some(float *p, vf v, int n)
         _mm256_storeu_ps(p, v);
     else
         _mm256_maskstore_ps(p, first_lanes(n), v);
-}
-SIMD vf vf_add(vf a, vf b)
-{
-    return _mm256_add_ps(a, b);
-}
-SIMD vf vf_sub(vf a, vf b)
-{
-    return _mm256_sub_ps(a, b);
-}
-SIMD vf vf_mul(vf a, vf b)
-{
-    return _mm256_mul_ps(a, b);
-}
-SIMD vf vf_div(vf a, vf b)
-{
-    return _mm256_div_ps(a, b);
-}
-SIMD vf vf_fma(vf a, vf b, vf c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-SIMD vf vf_fnma(vf a, vf b, vf c)
-{
-    return _mm256_fnmadd_ps(a, b, c);
-}
-SIMD vf vf_min(vf limit, vf v)
-{
-    return _mm256_min_ps(limit, v);
-}
-SIMD vf vf_max(vf limit, vf v)
-{
-    return _mm256_max_ps(limit, v);
 }
 SIMD vf vf_abs(vf v)
 {
@@ -375,16 +289,11 @@ enum { VL = 4 };
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t vu __attribute__((vector_size(16))); // arithmetic on bits wraps
+VECTOR_PLAIN(vf, float, vi)
 
 SIMD vf vf_set(float x)
 {
     return (vf){x, x, x, x};
-}
-SIMD vf vf_load(const float *p)
-{
-    vf v;
-    memcpy(&v, p, sizeof v);
-    return v;
 }
 SIMD vf vf_load_some(const float *p, int n)
 {
@@ -394,55 +303,11 @@ SIMD vf vf_load_some(const float *p, int n)
             v[i] = p[i];
     return v;
 }
-SIMD void vf_store(float *p, vf v)
-{
-    memcpy(p, &v, sizeof v);
-}
 SIMD void vf_store_some(float *p, vf v, int n)
 {
     for (int i = 0; i < VL; i++)
         if (i < n)
             p[i] = v[i];
-}
-SIMD vf vf_add(vf a, vf b)
-{
-    return a + b;
-}
-SIMD vf vf_sub(vf a, vf b)
-{
-    return a - b;
-}
-SIMD vf vf_mul(vf a, vf b)
-{
-    return a * b;
-}
-SIMD vf vf_div(vf a, vf b)
-{
-    return a / b;
-}
-SIMD vf vf_fma(vf a, vf b, vf c) // rounds twice
-{
-    return a * b + c;
-}
-SIMD vf vf_fnma(vf a, vf b, vf c)
-{
-    return c - a * b;
-}
-SIMD vf vf_choose(vi mask, vf yes, vf no)
-{
-    return (vf)((mask & (vi)yes) | (~mask & (vi)no));
-}
-SIMD vf vf_below(vf a, vf b, vf yes, vf no)
-{
-    return vf_choose((vi)(a < b), yes, no);
-}
-SIMD vf vf_min(vf limit, vf v)
-{
-    return vf_choose((vi)(limit < v), limit, v);
-}
-SIMD vf vf_max(vf limit, vf v)
-{
-    return vf_choose((vi)(limit > v), limit, v);
 }
 SIMD vf vf_abs(vf v)
 {

@@ -13,19 +13,8 @@ enum { VD = VL / 2 };
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 typedef __m512d vd;
+VECTOR_OF(vd, double, _mm512, pd)
 
-SIMD vd vd_set(double x)
-{
-    return _mm512_set1_pd(x);
-}
-SIMD vd vd_load(const double *p)
-{
-    return _mm512_loadu_pd(p);
-}
-SIMD void vd_store(double *p, vd v)
-{
-    _mm512_storeu_pd(p, v);
-}
 SIMD vd vd_low(vf v)
 {
     return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
@@ -38,38 +27,6 @@ SIMD vf vf_join(vd low, vd high)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high),
                               1);
-}
-SIMD vd vd_add(vd a, vd b)
-{
-    return _mm512_add_pd(a, b);
-}
-SIMD vd vd_sub(vd a, vd b)
-{
-    return _mm512_sub_pd(a, b);
-}
-SIMD vd vd_mul(vd a, vd b)
-{
-    return _mm512_mul_pd(a, b);
-}
-SIMD vd vd_div(vd a, vd b)
-{
-    return _mm512_div_pd(a, b);
-}
-SIMD vd vd_fma(vd a, vd b, vd c) // a * b + c
-{
-    return _mm512_fmadd_pd(a, b, c);
-}
-SIMD vd vd_fnma(vd a, vd b, vd c) // c - a * b
-{
-    return _mm512_fnmadd_pd(a, b, c);
-}
-SIMD vd vd_min(vd limit, vd v)
-{
-    return _mm512_min_pd(limit, v);
-}
-SIMD vd vd_max(vd limit, vd v)
-{
-    return _mm512_max_pd(limit, v);
 }
 SIMD vd vd_abs(vd v)
 {
@@ -114,19 +71,8 @@ SIMD vd vd_split(vd x, vd *e) // x = m * 2^e, m in [2/3, 4/3), for a positive no
 
 #elif defined(__AVX2__) && defined(__FMA__)
 typedef __m256d vd;
+VECTOR_OF(vd, double, _mm256, pd)
 
-SIMD vd vd_set(double x)
-{
-    return _mm256_set1_pd(x);
-}
-SIMD vd vd_load(const double *p)
-{
-    return _mm256_loadu_pd(p);
-}
-SIMD void vd_store(double *p, vd v)
-{
-    _mm256_storeu_pd(p, v);
-}
 SIMD vd vd_low(vf v)
 {
     return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
@@ -139,38 +85,6 @@ SIMD vf vf_join(vd low, vd high)
 {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high),
                                 1);
-}
-SIMD vd vd_add(vd a, vd b)
-{
-    return _mm256_add_pd(a, b);
-}
-SIMD vd vd_sub(vd a, vd b)
-{
-    return _mm256_sub_pd(a, b);
-}
-SIMD vd vd_mul(vd a, vd b)
-{
-    return _mm256_mul_pd(a, b);
-}
-SIMD vd vd_div(vd a, vd b)
-{
-    return _mm256_div_pd(a, b);
-}
-SIMD vd vd_fma(vd a, vd b, vd c)
-{
-    return _mm256_fmadd_pd(a, b, c);
-}
-SIMD vd vd_fnma(vd a, vd b, vd c)
-{
-    return _mm256_fnmadd_pd(a, b, c);
-}
-SIMD vd vd_min(vd limit, vd v)
-{
-    return _mm256_min_pd(limit, v);
-}
-SIMD vd vd_max(vd limit, vd v)
-{
-    return _mm256_max_pd(limit, v);
 }
 SIMD vd vd_abs(vd v)
 {
@@ -223,18 +137,11 @@ SIMD vd vd_split(vd x, vd *e)
 typedef double vd __attribute__((vector_size(16)));
 typedef int64_t vl __attribute__((vector_size(16)));
 typedef uint64_t vul __attribute__((vector_size(16))); // arithmetic on bits wraps
+VECTOR_PLAIN(vd, double, vl)
 
 SIMD vd vd_set(double x)
 {
     return (vd){x, x};
-}
-SIMD vd vd_load(const double *p)
-{
-    return (vd){p[0], p[1]};
-}
-SIMD void vd_store(double *p, vd v)
-{
-    memcpy(p, &v, sizeof v);
 }
 SIMD vd vd_low(vf v)
 {
@@ -248,42 +155,6 @@ SIMD vf vf_join(vd low, vd high)
 {
     return (vf){(float)low[0], (float)low[1], (float)high[0], (float)high[1]};
 }
-SIMD vd vd_add(vd a, vd b)
-{
-    return a + b;
-}
-SIMD vd vd_sub(vd a, vd b)
-{
-    return a - b;
-}
-SIMD vd vd_mul(vd a, vd b)
-{
-    return a * b;
-}
-SIMD vd vd_div(vd a, vd b)
-{
-    return a / b;
-}
-SIMD vd vd_fma(vd a, vd b, vd c) // rounds twice
-{
-    return a * b + c;
-}
-SIMD vd vd_fnma(vd a, vd b, vd c)
-{
-    return c - a * b;
-}
-SIMD vd vd_choose(vl mask, vd yes, vd no)
-{
-    return (vd)((mask & (vl)yes) | (~mask & (vl)no));
-}
-SIMD vd vd_min(vd limit, vd v)
-{
-    return vd_choose((vl)(limit < v), limit, v);
-}
-SIMD vd vd_max(vd limit, vd v)
-{
-    return vd_choose((vl)(limit > v), limit, v);
-}
 SIMD vd vd_abs(vd v)
 {
     return (vd)((vl)v & INT64_MAX);
@@ -296,10 +167,6 @@ SIMD vd vd_round(vd v) // exact below 2^51
 SIMD vd vd_sqrt(vd v)
 {
     return (vd){__builtin_sqrt(v[0]), __builtin_sqrt(v[1])};
-}
-SIMD vd vd_below(vd a, vd b, vd yes, vd no)
-{
-    return vd_choose((vl)(a < b), yes, no);
 }
 SIMD vd vd_equal(vd a, vd b, vd yes, vd no)
 {
