@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The gate for what must have a test of its own: every pass and every kind of kernel.
+"""The gate for what must have a test of its own: every pass, every kind of kernel, every function of the C interface, every
+operator of TensorFlow and every file of the quantizer.
 
 A pass has cases of text (test/pass/<pass>/*.txt), or a test in C that runs it by its name (mgx_pass_<pass>). A kind of kernel
 (MGX_KERNEL_KIND) is called by a test of test/targets/cpu: by its own finder (mgx_<kind>_kernel), or through what alone runs
-it, which is named here. What has neither is listed and fails.
+it, which is named here. A function of the interface is called by a test, or by what has tests of its own: the Python module,
+the driver, a host. An operator of TensorFlow stands in a case of test/tf, in a saved model there, or is made by what stands in one. A file of
+src/quant has a function that a test calls, or one that is named here does. What has nothing of the kind is listed and fails.
 """
 import glob
 import os
@@ -27,6 +30,20 @@ THROUGH = {
 
 # Passes whose cases no text can say, and what runs them.
 BY_PIPELINE = {"expand": "test/onnx/defer_test.c"}  # text holds no nodes that wait for their inputs
+
+
+# Files of src/quant whose functions no test calls, and what tests them instead: results of whole quantizations.
+BY_QUANTIZING = {
+    "apply": "mgx_quantize(", "budget": "mgx_quantize(", "capture": "mgx_quantize(", "compare": "migraphx_quantize_compare(",
+    "residual": "mgx_quantize(", "site": "mgx_quantize(", "smooth": "mgx_quantize(", "take_bytes": "migraphx_take_bytes(",
+    "weights": "mgx_quantize_weights4(",
+}
+# Operators that a function of TensorFlow makes, as a case calls it; of two names for one rule the other.
+MADE_BY = {
+    "If": "tf.cond(", "StatelessIf": "tf.cond(", "Case": "tf.switch_case(", "StatelessWhile": "tf.while_loop(", "Bitcast": "tf.bitcast(",
+    "Conv3DBackpropInputV2": "tf.nn.conv3d_transpose(", "TensorListGather": "TensorListGetItem", "FusedBatchNormV2": "FusedBatchNormV3",
+}
+NOT_CALLED = {"migraphx_test_private_disable_exception_catch"}  # of MIGraphX's own tests
 
 
 def listed(*patterns):
@@ -53,13 +70,39 @@ def kinds():
             yield f"the kernels mgx_{kind}_kernel are called by no test in test/targets/cpu/"
 
 
+def functions():
+    declared = set(re.findall(r"\b(migraphx_\w+)\(", text_of(listed("include/migraphx/*.h"))))
+    callers = text_of(listed("test/*.c", "test/*.h", "test/*.cpp", "include/migraphx/*.hpp", "python/*.c", "driver/*.c", "host/*.c"))
+    for name in sorted(declared - NOT_CALLED - set(re.findall(r"\bmigraphx_\w+", callers))):
+        yield f"the function {name} is called by no test, nor by the Python module, the driver or a host"
+
+
+def operators():
+    tests = text_of(listed("test/tf/*.py", "test/tf/*.c", "test/tf/*.h"))
+    saved = b"".join(open(path, "rb").read() for path in listed("test/tf/saved/*.pb"))
+    source = text_of(listed("src/tf/*.c"))
+    for name in sorted(set(re.findall(r'\.name = "([A-Z]\w+)"', source) + re.findall(r'^\s*\{"([A-Z]\w+)",', source, re.M))):
+        named = re.search(rf"\b{name}\b", tests) or re.search(rb"\b%s\b" % name.encode(), saved)
+        if not named and MADE_BY.get(name, "\0") not in tests:
+            yield f"the operator {name} of TensorFlow stands in no case of test/tf/ and in no saved model there"
+
+
+def quantizers():
+    tests = text_of(listed("test/*.c", "test/*.h", "test/python/*.py"))
+    for path in listed("src/quant/*.c"):
+        own = set(re.findall(r"^(?!static)[\w *]+?\b(mgx_\w+)\(", text_of([path]), re.M))
+        name = os.path.basename(path)[:-2]
+        if not own & set(re.findall(r"\bmgx_\w+", tests)) and BY_QUANTIZING.get(name, "\0") not in tests:
+            yield f"no function of {path} is called by a test, and nothing says what tests it"
+
+
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-    bad = [*passes(), *kinds()]
+    bad = [*passes(), *kinds(), *functions(), *operators(), *quantizers()]
     for line in bad:
         print("tested:", line)
     if not bad:
-        print("tested: every pass and every kind of kernel has a test of its own")
+        print("tested: every pass, kind of kernel, function of the interface, operator of TensorFlow and file of the quantizer has a test")
     return 1 if bad else 0
 
 

@@ -31,6 +31,18 @@ CASE(cards_have_names)
     CHECK_TEXT(name, card);
 }
 
+CASE(a_place_is_found_by_its_name)
+{
+    const char *found = NULL;
+    OK(migraphx_device_find(&found, "host"));
+    CHECK_TEXT(found, "host");
+    CHECK(migraphx_device_find(&found, "abacus:0") != migraphx_status_success);
+    if (!has_card())
+        return;
+    OK(migraphx_device_find(&found, card));
+    CHECK_TEXT(found, card);
+}
+
 CASE(bytes_go_in_and_out_in_order)
 {
     static const float x[] = {1, 2, 3, 4};
@@ -164,6 +176,7 @@ CASE(a_program_with_open_sizes_gives_one_for_the_hosts_addresses)
     OK(migraphx_program_destroy(fixed));
 }
 
-TEST_MAIN(ROW(cards_have_names) ROW(bytes_go_in_and_out_in_order) ROW(the_processor_is_no_card)
-              ROW(programs_run_over_the_hosts_addresses_and_by_its_stream)
-                  ROW(a_program_with_open_sizes_gives_one_for_the_hosts_addresses))
+TEST_MAIN(ROW(cards_have_names) ROW(a_place_is_found_by_its_name) ROW(bytes_go_in_and_out_in_order)
+              ROW(the_processor_is_no_card)
+                  ROW(programs_run_over_the_hosts_addresses_and_by_its_stream)
+                      ROW(a_program_with_open_sizes_gives_one_for_the_hosts_addresses))

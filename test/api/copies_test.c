@@ -470,8 +470,47 @@ CASE(names_of_what_to_quantize)
     migraphx_program_destroy(p);
 }
 
-TEST_MAIN(ROW(dimensions) ROW(shapes_and_their_lists) ROW(parameters_and_results)
-              ROW(instructions_and_modules) ROW(modules_of_their_own)
+CASE(options_of_generators)
+{
+    static const char text[] = "module: \"main\"\n"
+                               "x = @param:x -> int64_type, {1, 3}, {3, 1}\n"
+                               "main:@1 = @return(x)\n";
+    migraphx_program_t p;
+    migraphx_generator_t none = NULL;
+    migraphx_generator_options_t options, copy;
+    migraphx_compile_options_t compile;
+    OK(migraphx_program_parse(&p, text, strlen(text)));
+    OK(migraphx_compile_options_create(&compile));
+    OK(migraphx_generator_options_create(&options));
+    OK(migraphx_generator_options_create(&copy));
+    OK(migraphx_generator_options_set_name(copy, "tokens", "to be replaced"));
+    OK(migraphx_generator_options_set_compile_options(options, compile));
+    OK(migraphx_generator_options_add_state(options, "past", "present"));
+    OK(migraphx_generator_options_set_name(options, "tokens", "words"));
+    OK(migraphx_generator_options_assign_to(copy, options));
+    OK(migraphx_generator_options_destroy(options));
+    OK(migraphx_generator_options_assign_to(copy, copy));
+    FAILS(migraphx_generator_create(&none, p, copy), migraphx_status_unknown_error,
+          "the model has no input \"words\", named as its tokens");
+    OK(migraphx_generator_options_destroy(copy));
+    migraphx_compile_options_destroy(compile);
+    migraphx_program_destroy(p);
+}
+
+CASE(samplings)
+{
+    migraphx_sampling_t sampling, copy;
+    OK(migraphx_sampling_create(&sampling));
+    OK(migraphx_sampling_create(&copy));
+    OK(migraphx_sampling_set_temperature(sampling, 0.5));
+    OK(migraphx_sampling_assign_to(copy, sampling));
+    OK(migraphx_sampling_destroy(sampling));
+    OK(migraphx_sampling_assign_to(copy, copy));
+    OK(migraphx_sampling_destroy(copy));
+}
+
+TEST_MAIN(ROW(options_of_generators) ROW(samplings) ROW(dimensions) ROW(shapes_and_their_lists)
+              ROW(parameters_and_results) ROW(instructions_and_modules) ROW(modules_of_their_own)
                   ROW(trace_information_can_be_kept) ROW(options_of_compiling)
                       ROW(options_of_import) ROW(limits_of_import)
                           ROW(options_that_nothing_reads_yet) ROW(names_of_what_to_quantize))
