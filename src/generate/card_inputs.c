@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a step brings to the card: tokens and lengths, what follows from lengths, and what texts bring to
-// the choice of a token there.
+// What a step brings to the card: tokens and lengths, what follows from lengths, and what texts
+// bring to the choice of a token there.
 #include <stdlib.h>
 
 #include "generate/card.h"

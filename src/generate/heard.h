@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What an encoder gave for a text, in a card's memory: brought there once, for all tokens.
 //
-// Plans have fixed sizes, and how long a source is differs from text to text. Where the decoder is told
-// which of it counts (an encoder's mask is among what is given), sources are filled up to a few
-// lengths, with zeros that the mask hides; else every length has plans of its own.
+// Plans have fixed sizes, and how long a source is differs from text to text. Where the decoder is
+// told which of it counts (an encoder's mask is among what is given), sources are filled up to a
+// few lengths, with zeros that the mask hides; else every length has plans of its own.
 //
 // Holds: a given input has one open axis at most, as long in all of them. Cost: a copy to the card.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a decoder computes of how long its caches are, and of nothing else, taken out of it: positions,
-// masks, distances.
+// What a decoder computes of how long its caches are, and of nothing else, taken out of it:
+// positions, masks, distances.
 //
 //     decoder(tokens, past {.., n, ..}) = rest(tokens, past, said)        said = of_lengths(past)
 //
