@@ -27,7 +27,8 @@ PIPELINES = [
     ("src/quant/float.c", "quantize to floats"),
     ("src/quant/weights4.c", "quantize weights"),
     ("src/plan/choice.c", "a run with sizes known late"),
-    ("src/generate/encoder.c", "a decoder with an encoder"),
+    ("src/generate/beforehand.c", "a decoder with an encoder"),
+    ("src/generate/lengths.c", "a decoder with an encoder on a card"),
     ("src/pass/fuse_pointwise_reduce.c", "fuse_pointwise_reduce"),
 ]
 

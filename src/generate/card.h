@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What running tracks on a card (state_card.c, card_inputs.c) and asking a model there (card_try.c)
-// share; for these alone.
+// What running tracks on a card (state_card.c, card_inputs.c, card.c) and asking a model there
+// (card_try.c) share; for these alone.
 #pragma once
 
 #include "generate/rows.h"

@@ -7,22 +7,6 @@
 #include "generate/lengths.h"
 #include "generate/plans.h"
 
-void mgx_card_put(struct mgx_card_call *c, const char *name, struct mgx_tensor tensor)
-{
-    c->s->params[c->count++] = (struct mgx_named_tensor){.name = name, .tensor = tensor};
-}
-
-// A block as a tensor of this shape.
-enum mgx_status mgx_card_view(const struct mgx_card_call *c, struct mgx_tensor *block,
-                              enum mgx_type type, int rank, const int64_t *lens,
-                              struct mgx_tensor *out)
-{
-    const struct mgx_shape shape = mgx_shape_make(type, rank, lens);
-    TRY(mgx_card_reserve(c->s->card, block, mgx_shape_bytes(&shape), c->diag));
-    *out = mgx_tensor_view(block, &shape, 0);
-    return MGX_OK;
-}
-
 // --- what is chosen by ---
 
 // What the text of row `row` brings to its choice; NULL: nobody chooses.

@@ -64,7 +64,6 @@ static enum mgx_status try_bundle(struct mgx_states *s, struct mgx_bundle *b,
 enum mgx_status mgx_card_try(struct mgx_states *s, int64_t rows, int64_t room, float *scores,
                              struct mgx_diag *diag)
 {
-    enum { PLACES = 8 };
     const struct mgx_roles *r = s->source.roles;
     struct mgx_source *about = NULL;
     const struct mgx_slab slab = {s->card->memory, s->card->queue, s->source.roles};
@@ -75,7 +74,7 @@ enum mgx_status mgx_card_try(struct mgx_states *s, int64_t rows, int64_t room, f
     enum mgx_status status = make_up(s, b, rows, diag);
     status = mgx_card_settle(s->card, status, diag);
     if (status == MGX_OK && r->given_count)
-        status = mgx_heard_make_up(&about, r, PLACES, room == rows, diag);
+        status = mgx_heard_make_up(&about, r, room == rows, diag);
     if (status == MGX_OK)
         status = try_bundle(s, b, about, rows, scores, diag);
     mgx_source_release(about);

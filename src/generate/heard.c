@@ -8,7 +8,8 @@
 
 #include "base/size.h"
 
-enum { FIRST = 64 }; // places that a source is filled up to, and doubles of it
+enum { FIRST = 64 };  // places that a source is filled up to, and doubles of it
+enum { MADE_UP = 8 }; // of a source for asking
 
 // --- lengths ---
 
@@ -43,11 +44,6 @@ struct mgx_shape mgx_heard_shape(const struct mgx_roles *roles, int k, int64_t h
     return mgx_shape_make(s->type, s->rank, lens);
 }
 
-int64_t mgx_heard_first(void)
-{
-    return FIRST;
-}
-
 // Is the decoder told which places count? Then the others may be anything.
 static bool is_masked(const struct mgx_roles *r)
 {
@@ -56,6 +52,11 @@ static bool is_masked(const struct mgx_roles *r)
         masked |= mgx_type_is_integral(r->given_shapes[k].type) && r->given_shapes[k].rank == 2 &&
                   open_axis(&r->given_shapes[k]) == 1;
     return masked;
+}
+
+int64_t mgx_heard_first(const struct mgx_roles *roles)
+{
+    return is_masked(roles) ? FIRST : MADE_UP;
 }
 
 // How long it is, and how long it will be on the card.
@@ -159,15 +160,15 @@ enum mgx_status mgx_heard_bring(struct mgx_source *s, const struct mgx_roles *r,
     return status;
 }
 
-enum mgx_status mgx_heard_make_up(struct mgx_source **out, const struct mgx_roles *r,
-                                  int64_t length, bool exact, struct mgx_diag *diag)
+enum mgx_status mgx_heard_make_up(struct mgx_source **out, const struct mgx_roles *r, bool exact,
+                                  struct mgx_diag *diag)
 {
     struct mgx_source *s = calloc(1, sizeof *s + (size_t)r->given_count * sizeof s->values[0]);
     if (!s)
         return mgx_fail_memory(diag);
     *s = (struct mgx_source){.holders = 1, .count = r->given_count, .exact = exact};
     for (int k = 0; k < s->count; k++) {
-        const struct mgx_shape shape = mgx_heard_shape(r, k, length);
+        const struct mgx_shape shape = mgx_heard_shape(r, k, MADE_UP);
         if (mgx_tensor_create(&s->values[k], &shape, diag) != MGX_OK) {
             mgx_source_release(s);
             return MGX_NO_MEMORY;

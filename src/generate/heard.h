@@ -15,12 +15,13 @@
 bool mgx_heard_fits(const struct mgx_roles *roles);
 // Given input k in plans for sources of so many places.
 struct mgx_shape mgx_heard_shape(const struct mgx_roles *roles, int k, int64_t heard);
-// A length that plans for this model may have before there is a source.
-int64_t mgx_heard_first(void);
+// A length that plans for this model may have before there is a source: that of a made-up one.
+int64_t mgx_heard_first(const struct mgx_roles *roles);
 // Brings a source to a card, unless it lies there: source->held and source->heard.
 enum mgx_status mgx_heard_bring(struct mgx_source *source, const struct mgx_roles *roles,
                                 const struct mgx_memory *memory, struct mgx_queue *queue,
                                 struct mgx_diag *diag) MGX_NODISCARD;
-// Numbers without a pattern, for asking a model what it looks at; `exact`: it is not filled up.
+// A few numbers without a pattern, for asking a model what it looks at; `exact`: they are not
+// filled up.
 enum mgx_status mgx_heard_make_up(struct mgx_source **out, const struct mgx_roles *roles,
-                                  int64_t length, bool exact, struct mgx_diag *diag) MGX_NODISCARD;
+                                  bool exact, struct mgx_diag *diag) MGX_NODISCARD;

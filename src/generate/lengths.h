@@ -22,13 +22,13 @@ enum { MGX_LENGTHS_MOST = 64 };
 
 struct mgx_lengths;
 
-// Texts and tokens become one, in place, where they are open: the axes behind the first that stay
-// so are those of caches, and of what an encoder gave.
+// Texts and tokens become one, in place, where they are open: what stays so are the lengths of
+// caches, and of what an encoder gave.
 enum mgx_status mgx_narrow_to_one(struct mgx_program *decoder, const char *tokens,
                                   struct mgx_diag *diag) MGX_NODISCARD;
 
-// The decoder takes what is said as inputs "said:0", ... from now on; *out is NULL where nothing
-// is, or something that cannot be spread. `roles` are those of the narrowed decoder, and only read.
+// The decoder takes what is said as inputs "said:0", ... from now on; *out is NULL where nothing is
+// said, or something that cannot be spread. `roles` are those of the narrowed decoder.
 enum mgx_status mgx_lengths_take(struct mgx_lengths **out, struct mgx_program *decoder,
                                  const struct mgx_roles *roles,
                                  struct mgx_diag *diag) MGX_NODISCARD;

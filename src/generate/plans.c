@@ -262,7 +262,8 @@ static enum mgx_status probe(struct mgx_plans *s, bool *good, struct mgx_diag *d
     const struct mgx_fixed_plan sizes = {.rows = 1,
                                          .tokens = 1,
                                          .room = s->roles->first_room,
-                                         .heard = s->roles->given_count ? mgx_heard_first() : 0};
+                                         .heard =
+                                             s->roles->given_count ? mgx_heard_first(s->roles) : 0};
     const enum mgx_status status = mgx_plans_take(s, &sizes, &plan, &own);
     *good = status == MGX_OK;
     if (status == MGX_UNSUPPORTED)

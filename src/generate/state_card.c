@@ -68,33 +68,6 @@ void mgx_card_destroy(struct mgx_card *card)
     free(card);
 }
 
-enum mgx_status mgx_card_reserve(struct mgx_card *card, struct mgx_tensor *block, size_t bytes,
-                                 struct mgx_diag *diag)
-{
-    if (block->data && mgx_shape_bytes(&block->shape) >= bytes)
-        return MGX_OK;
-    mgx_tensor_release(block);
-    return mgx_slab_bytes(block, card->memory, bytes, diag);
-}
-
-enum mgx_status mgx_card_reserve_host(struct mgx_card *card, size_t bytes, struct mgx_diag *diag)
-{
-    if (card->host_bytes >= bytes)
-        return MGX_OK;
-    free(card->host);
-    card->host = malloc(bytes);
-    card->host_bytes = card->host ? bytes : 0;
-    return card->host ? MGX_OK : mgx_fail_memory(diag);
-}
-
-enum mgx_status mgx_card_settle(struct mgx_card *card, enum mgx_status status,
-                                struct mgx_diag *diag)
-{
-    struct mgx_diag own = {.status = MGX_OK};
-    const enum mgx_status done = card->memory->wait(card->queue, status == MGX_OK ? diag : &own);
-    return status == MGX_OK ? done : status;
-}
-
 // --- steps ---
 
 // Tokens of a step whose scores are wanted: the last ones of the run.

@@ -10,6 +10,11 @@
 //
 //     column j of entry e    j < ends[e] - tokens:  j       else: room + j - (ends[e] - tokens)
 //
+// Few queries look at many keys without a cache likewise, all of them, as a decoder's at an
+// encoder's at every token:
+//
+//     dot(softmax(f(dot(q, k'))), v)  =>  cache_attention[whole, bias](q, k, v, number of keys, b)
+//
 // Holds: rows of the past that nobody has are masked, as the cache_append says. A token sees none
 // behind itself: what it left in its cache could not be the same for texts given in pieces
 // otherwise. Runs only where it is named, for a target whose kernels take the attention.
@@ -94,11 +99,11 @@ static struct mgx_ins *emit_sum(struct mgx_ins *at, struct mgx_ins *x, struct mg
                            mgx_emit_multibroadcast(at, y, lens, 4));
 }
 
-// All terms together, in the type of the caches; NULL with *bad where that failed.
-static struct mgx_ins *emit_terms(struct mgx_ins *at, const struct mgx_held *h, bool *bad)
+// All terms together, in the type of the keys; NULL with *bad where that failed.
+static struct mgx_ins *emit_terms(struct mgx_ins *at, const struct mgx_held *h, enum mgx_type type,
+                                  bool *bad)
 {
-    const int64_t lens[4] = {h->batch, h->heads, h->tokens, h->room + h->tokens};
-    const enum mgx_type type = h->append[0]->shape.type;
+    const int64_t lens[4] = {h->batch, h->heads, h->tokens, h->keys};
     struct mgx_ins *sum = NULL;
     for (int i = 0; i < h->term_count && !*bad; i++) {
         struct mgx_ins *x = mgx_emit_convert(at, emit_term(at, &h->term[i], lens), type);
@@ -169,7 +174,8 @@ static struct mgx_ins *emit_attention(const struct mgx_held *h, struct mgx_ins *
     const int64_t size = append[0] ? append[0]->shape.lens[3] : 0,
                   lens[4] = {h->batch, h->heads, h->tokens, size};
     bool bad = !append[0] || !append[1];
-    struct mgx_ins *q = mgx_emit_reshape(at, h->q, lens, 4), *bias = emit_terms(at, h, &bad);
+    struct mgx_ins *q = mgx_emit_reshape(at, h->q, lens, 4),
+                   *bias = emit_terms(at, h, h->append[0]->shape.type, &bad);
     const bool biased = bias != NULL;
     if (biased)
         bias = emit_in_order(at, h, bias);
@@ -182,6 +188,19 @@ static struct mgx_ins *emit_attention(const struct mgx_held *h, struct mgx_ins *
                            (struct mgx_ins_list){in, 4 + biased});
 }
 
+// What the second product made, in its lengths and its type. False: the target takes no such thing.
+static bool replace(struct mgx_pass_call *c, struct mgx_ins *at, struct mgx_ins *y)
+{
+    if (!mgx_region_keeps(c, y, "cache"))
+        return false;
+    y = mgx_emit_reshape(at, y, at->shape.lens, at->shape.rank);
+    y = mgx_emit_convert(at, y, at->shape.type);
+    if (y)
+        mgx_replace_uses(at, y);
+    c->changed |= y != NULL;
+    return y != NULL;
+}
+
 static enum mgx_status attend(struct mgx_pass_call *c, const struct mgx_held *h)
 {
     struct mgx_ins *at = h->weigh, *append[2];
@@ -189,16 +208,59 @@ static enum mgx_status attend(struct mgx_pass_call *c, const struct mgx_held *h)
         append[i] = emit_append(at, h->append[i]);
     struct mgx_ins *y = emit_attention(h, append);
     TRY(mgx_program_status(c->program, c->diag));
-    if (!mgx_region_keeps(c, y, "cache"))
-        return MGX_OK;
-    y = mgx_emit_reshape(at, y, at->shape.lens, at->shape.rank);
-    y = mgx_emit_convert(at, y, at->shape.type);
-    if (y) {
+    if (replace(c, at, y))
         for (int i = 0; i < 2; i++)
             mgx_replace_uses(h->append[i], append[i]);
-        mgx_replace_uses(at, y);
-        c->changed = true;
-    }
+    return mgx_program_status(c->program, c->diag);
+}
+
+// --- without a cache ---
+
+// One that is a product of so few rows leaves most of a card idle, and its keys are many.
+static bool is_few(const struct mgx_held *h)
+{
+    enum { MOST_TOKENS = 4, LEAST_KEYS = 256 };
+    return h->tokens <= MOST_TOKENS && h->keys >= LEAST_KEYS;
+}
+
+// Keys or values as {batch, heads, keys, size}.
+static struct mgx_ins *emit_heads(const struct mgx_held *h, int i)
+{
+    struct mgx_ins *at = h->weigh, *x = h->still[i];
+    const int rank = x->shape.rank, turn3[3] = {0, 2, 1}, turn4[4] = {0, 1, 3, 2};
+    x = i == 0 ? mgx_emit_transpose(at, x, rank == 3 ? turn3 : turn4, rank) : x;
+    const int64_t size = x ? x->shape.lens[rank - 1] : 0,
+                  lens[4] = {h->batch, h->heads, h->keys, size};
+    return mgx_emit_reshape(at, x, lens, 4);
+}
+
+static struct mgx_ins *emit_still(const struct mgx_held *h)
+{
+    struct mgx_ins *at = h->weigh, *k = emit_heads(h, 0), *v = emit_heads(h, 1);
+    bool bad = !k || !v;
+    if (bad)
+        return NULL;
+    const int64_t lens[4] = {h->batch, h->heads, h->tokens, k->shape.lens[3]};
+    struct mgx_ins *bias = emit_terms(at, h, k->shape.type, &bad);
+    struct mgx_ins *q = mgx_emit_convert(at, mgx_emit_reshape(at, h->q, lens, 4), k->shape.type);
+    struct mgx_ins *ends =
+        mgx_emit_multibroadcast(at, mgx_literal_ints(at->owner, &h->keys, 1), &h->batch, 1);
+    struct mgx_ins *in[5] = {q, k, v, ends, bias};
+    const bool biased = bias != NULL;
+    if (bad || !q || !ends)
+        return NULL;
+    return mgx_emit_before(
+        at, &mgx_op_cache_attention,
+        MGX_ATTRS(mgx_real("scale", h->scale), mgx_int("bias", biased), mgx_int("whole", 1)),
+        (struct mgx_ins_list){in, 4 + biased});
+}
+
+static enum mgx_status attend_still(struct mgx_pass_call *c, const struct mgx_held *h)
+{
+    struct mgx_ins *y = emit_still(h);
+    TRY(mgx_program_status(c->program, c->diag));
+    if (y)
+        (void)replace(c, h->weigh, y);
     return mgx_program_status(c->program, c->diag);
 }
 
@@ -208,6 +270,8 @@ static enum mgx_status run(struct mgx_pass_call *c)
         struct mgx_held held;
         if (mgx_held_find(ins, &held))
             TRY(attend(c, &held));
+        else if (mgx_still_find(ins, &held) && is_few(&held))
+            TRY(attend_still(c, &held));
     }
     return c->changed ? mgx_pass_apply(c, &mgx_pass_optimize_module) : MGX_OK;
 }

@@ -60,7 +60,7 @@ def test_caches_stay_in_the_cards_memory(tmp_path, layout):
     translators.save(str(tmp_path), layout)
     rng = np.random.default_rng(3)
     cpu, gpu = (migraphx.generator(str(tmp_path), target) for target in ("cpu", "gpu"))
-    for length in (3, 70, 9):  # two lengths that sources are filled up to, and one of them again
+    for length in (3, 200, 9):  # two lengths that sources are filled up to, and one of them again
         about = source(rng, length)
         (_, want), (text, got) = write(cpu, about, [2, 5, 7], 5), write(gpu, about, [2, 5, 7], 5)
         np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * np.abs(want).max())

@@ -233,27 +233,68 @@ static bool read_lengths(struct mgx_held *h, const struct mgx_ins *scores)
     h->room = joined->in[0]->shape.lens[2];
     const int64_t rows = mgx_shape_elements(s) / s->lens[s->rank - 1], each = h->batch * h->tokens;
     h->heads = each > 0 ? rows / each : 0;
+    h->keys = s->lens[s->rank - 1];
     return h->heads > 0 && rows % each == 0 && h->room >= h->tokens &&
            s->lens[s->rank - 1] == h->room + h->tokens;
 }
 
-bool mgx_held_find(struct mgx_ins *weigh, struct mgx_held *out)
+// The first product, behind a softmax of its last axis; NULL.
+static const struct mgx_ins *find_scores(struct mgx_ins *weigh, struct mgx_held *out)
 {
     if (!is_product(weigh))
-        return false;
+        return NULL;
     *out = (struct mgx_held){.weigh = weigh, .scale = 1};
     struct mgx_ins *softmax = past_converts(past_guard(past_converts(weigh->in[0])));
     if (softmax->op != &mgx_op_softmax)
-        return false;
+        return NULL;
     const int64_t axis = mgx_ins_int(softmax, "axis");
     if (axis != -1 && axis != softmax->shape.rank - 1)
-        return false;
+        return NULL;
     const struct mgx_ins *scores = scores_of(softmax, out);
-    if (!scores || !mgx_shape_same_lens(&scores->shape, &softmax->shape) ||
-        !read_lengths(out, scores))
+    return scores && mgx_shape_same_lens(&scores->shape, &softmax->shape) ? scores : NULL;
+}
+
+bool mgx_held_find(struct mgx_ins *weigh, struct mgx_held *out)
+{
+    const struct mgx_ins *scores = find_scores(weigh, out);
+    if (!scores || !read_lengths(out, scores))
         return false;
     out->q = unscaled(scores->in[0], &out->scale);
     return read_cache(out, scores->in[1], 0) && read_cache(out, weigh->in[1], 1) &&
            out->append[0]->in[ENDS] == out->append[1]->in[ENDS] &&
            out->append[1]->in[PAST]->shape.lens[2] == out->room;
+}
+
+// --- without a cache ---
+
+static struct mgx_ins *plain(struct mgx_ins *ins, double *scale)
+{
+    double value;
+    while (ins->op == &mgx_op_mul && mgx_splat_value(ins->in[1], &value)) {
+        *scale *= value;
+        ins = ins->in[0];
+    }
+    return ins;
+}
+
+// Every head of queries has its own keys.
+bool mgx_still_find(struct mgx_ins *weigh, struct mgx_held *out)
+{
+    const struct mgx_ins *scores = find_scores(weigh, out);
+    const int rank = scores ? scores->shape.rank : 0;
+    if ((rank != 3 && rank != 4) || weigh->shape.rank != rank)
+        return false;
+    struct mgx_ins *v = weigh->in[1];
+    out->q = unscaled(scores->in[0], &out->scale);
+    out->still[0] = plain(scores->in[1], &out->scale);
+    out->still[1] = v;
+    const int64_t *s = scores->shape.lens, *k = out->still[0]->shape.lens;
+    for (int d = 0; d < rank - 2; d++)
+        if (k[d] != s[d] || v->shape.lens[d] != s[d])
+            return false;
+    out->batch = rank == 4 ? s[0] : 1;
+    out->heads = s[rank - 3];
+    out->tokens = s[rank - 2];
+    out->keys = s[rank - 1];
+    return out->still[0]->shape.type == v->shape.type && v->shape.lens[rank - 2] == out->keys;
 }

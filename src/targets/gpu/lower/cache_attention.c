@@ -174,7 +174,7 @@ static bool takes_shapes(const struct gpu_device *d, const struct mgx_ins *ins,
     const struct ask x = ask_of(ins, in, &ins->shape);
     struct division division;
     const int64_t keys = keys_of(&x, in);
-    return (paged || !x.how.whole) && gpu_cache_computes(ins->shape.type) &&
+    return (paged || !x.how.whole || x.how.window <= 0) && gpu_cache_computes(ins->shape.type) &&
            mgx_shape_elements(&ins->shape) && keys >= paged && keys <= INT32_MAX &&
            x.q->lens[2] <= INT32_MAX && divide(&division, d, &x);
 }
