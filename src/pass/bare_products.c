@@ -455,13 +455,8 @@ static const struct mgx_rule rules[] = {
      .rewrite = bare_convolution},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_bare_products = {
     .name = "bare_products",
     .meaning = "takes the zero points out of products of bytes",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

@@ -325,8 +325,6 @@ static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, enum
     struct wide w = {.call = c, .module = m, .when = when};
     w.multiplies = c->options->target.multiplies_bf16 && when != LATE;
     enum mgx_status status = MGX_OK;
-    if (m->bypass)
-        return MGX_OK;
     mgx_mark_constants(m); // what this pass makes stays unknown
     if (w.multiplies)
         status = find_narrow(&w);

@@ -108,13 +108,8 @@ static const struct mgx_rule rules[] = {
      .rewrite = convert_at_once},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_eliminate_convert = {
     .name = "eliminate_convert",
     .meaning = "removes conversions to the same type and through wider types",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

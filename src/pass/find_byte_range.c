@@ -60,13 +60,8 @@ static const struct mgx_rule rules[] = {
      MGX_IF_FLOAT | MGX_IF_STATIC, .guard = is_range, .rewrite = zero},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return m->bypass ? MGX_OK : mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_find_byte_range = {
     .name = "find_byte_range",
     .meaning = "the range of what is quantized while it runs becomes one operator",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

@@ -554,13 +554,8 @@ static const struct mgx_rule rules[] = {
      .rewrite = take_ahead},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return m->bypass ? MGX_OK : mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_find_known_rotary = {
     .name = "find_known_rotary",
     .meaning = "heads turned by known positions, neighbours too, written out, become the operator",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

@@ -337,7 +337,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     struct rotation r;
     MGX_EACH (ins, m)
-        if (!m->bypass && find(ins, &r))
+        if (find(ins, &r))
             TRY(turn(c, &r));
     return mgx_program_status(c->program, c->diag);
 }

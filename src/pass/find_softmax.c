@@ -75,13 +75,8 @@ static const struct mgx_rule rules[] = {
      .rewrite = log_of_softmax},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return m->bypass ? MGX_OK : mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_find_softmax = {
     .name = "find_softmax",
     .meaning = "softmax written out becomes the operator",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

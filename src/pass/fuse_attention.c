@@ -168,8 +168,6 @@ static enum mgx_status fuse_bytes(struct mgx_pass_call *c, const struct mgx_byte
 
 static enum mgx_status fuse_attentions(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
         struct mgx_byte_attention bytes;

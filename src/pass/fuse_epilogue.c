@@ -156,8 +156,6 @@ static void find_end(const struct mgx_pass_call *c, struct mgx_product_roles *ro
 
 static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
         if (!mgx_is_product(ins) || !ins->uses || !mgx_shape_is_static(&ins->shape))

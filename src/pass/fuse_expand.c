@@ -103,8 +103,6 @@ static bool pays(const struct stage *wide, const struct stage *s,
 
 static enum mgx_status fuse_expansions(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
         struct stage wide, deep;

@@ -136,8 +136,6 @@ static void gather_norm(const struct norm *n, struct mgx_ins *ins, struct mgx_re
 static enum mgx_status fuse_norms(struct mgx_pass_call *c, struct mgx_module *m)
 {
     struct mgx_pattern forms[NORM_FORMS];
-    if (m->bypass)
-        return MGX_OK;
     parse_forms(forms);
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         struct norm norm;

@@ -298,8 +298,6 @@ static enum mgx_status fuse(struct mgx_pass_call *c, struct group *g, struct mgx
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     struct mgx_ins *ins = m->last;
     while (ins) {
         struct mgx_ins *before = ins->prev;

@@ -36,8 +36,6 @@ static bool find_totals(struct mgx_ins *value, struct mgx_region *r)
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     MGX_EACH (ins, m) {
         struct mgx_region region = {.count = 0};
         if (is_value(ins) && find_totals(ins, &region) && mgx_region_add(&region, ins) &&

@@ -126,13 +126,8 @@ static const struct mgx_rule rules[] = {
     {"concat(x, y) ~> gather", MGX_IF_STATIC, .rewrite = rewrite},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return m->bypass ? MGX_OK : mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_gather_rolls = {
     .name = "gather_rolls",
     .meaning = "images that are pushed around their edges are one gather of rows",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

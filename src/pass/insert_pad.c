@@ -69,13 +69,8 @@ static const struct mgx_rule rules[] = {
      .guard = is_uneven, .rewrite = pad_first},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_insert_pad = {
     .name = "insert_pad",
     .meaning = "makes uneven padding an instruction of its own",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

@@ -463,7 +463,7 @@ static enum mgx_status join_parts(struct mgx_pass_call *c, struct mgx_ins *r)
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass || !c->options->target.multiplies_bytes)
+    if (!c->options->target.multiplies_bytes)
         return MGX_OK;
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next) {
         struct joined j;

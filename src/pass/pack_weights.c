@@ -265,8 +265,6 @@ static enum mgx_status rewrite(struct mgx_pass_call *c, struct mgx_ins *d, bool 
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     mgx_mark_constants(m);
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         bool transposed;

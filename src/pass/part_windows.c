@@ -182,13 +182,8 @@ static const struct mgx_rule rules[] = {
      .rewrite = part_bytes},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return m->bypass ? MGX_OK : mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_part_windows = {
     .name = "part_windows",
     .meaning = "attention within windows has windows beside images all along",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

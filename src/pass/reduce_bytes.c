@@ -86,13 +86,8 @@ static const struct mgx_rule rules[] = {
     {"softmax ~> e (1 / sum e), e = exp(x - max x)", MGX_IF_STATIC, .rewrite = write_out},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return m->bypass ? MGX_OK : mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_reduce_bytes = {
     .name = "reduce_bytes",
     .meaning = "writes softmax and means between bytes as reductions",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

@@ -74,8 +74,6 @@ static enum mgx_status repeat(struct mgx_pass_call *c, struct mgx_ins *ins)
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     MGX_EACH (ins, m) {
         struct mgx_ins *moved = c->options->target.multiplies_bytes ? move_bytes(ins) : NULL;
         if (moved) {

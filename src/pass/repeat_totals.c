@@ -79,8 +79,6 @@ static bool own(struct job *job, struct mgx_ins *ins)
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     MGX_EACH (ins, m) {
         struct job job = {c, MOST};
         if (is_value(ins) && has_total(ins, 0))

@@ -200,8 +200,6 @@ static enum mgx_status deal_out(struct mgx_pass_call *c, struct mgx_ins *ins, co
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     mgx_mark_constants(m);
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next) {
         struct dealt d;

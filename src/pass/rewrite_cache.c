@@ -496,26 +496,16 @@ static const struct mgx_rule page_rules[] = {
      .guard = is_static, .rewrite = spell_pages},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_cache = {
     .name = "rewrite_cache",
     .meaning = "operators of a decoder's caches become gathers, products and a softmax",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
     .by_size = true,
 };
-
-static enum mgx_status run_pages(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, page_rules, MGX_COUNT(page_rules));
-}
 
 const struct mgx_pass mgx_pass_rewrite_pages = {
     .name = "rewrite_pages",
     .meaning = "attention to blocks that texts share becomes attention to what is gathered of them",
-    .module = run_pages,
+    .rules = {page_rules, MGX_COUNT(page_rules)},
     .by_size = true,
 };

@@ -102,14 +102,9 @@ static const struct mgx_rule rules[] = {
     {"dft ~> x dft(identity)", MGX_IF_STATIC, .rewrite = multiply},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_dft = {
     .name = "rewrite_dft",
     .meaning = "short Fourier transforms become products",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
     .by_size = true,
 };

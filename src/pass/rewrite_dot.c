@@ -43,13 +43,8 @@ static const struct mgx_rule rules[] = {
      .guard = is_one_point, .rewrite = multiply},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_dot = {
     .name = "rewrite_dot",
     .meaning = "makes convolutions of one point products of matrices",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

@@ -117,14 +117,9 @@ static const struct mgx_rule rules[] = {
      .guard = is_static, .rewrite = spell},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_experts = {
     .name = "rewrite_experts",
     .meaning = "rows by one of several matrices become products of all",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
     .by_size = true,
 };

@@ -53,13 +53,8 @@ static const struct mgx_rule rules[] = {
      MGX_IF_FLOAT, .rewrite = multiply},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_gelu = {
     .name = "rewrite_gelu",
     .meaning = "arranges the factors of GELU in one way",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

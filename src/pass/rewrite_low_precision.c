@@ -58,13 +58,8 @@ static const struct mgx_rule rules[] = {
     {"mul(pow!(x, 2), c#) ~> mul(x, mul(x, c))", .guard = shrinks_half, .rewrite = scale_first},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_low_precision = {
     .name = "rewrite_low_precision",
     .meaning = "keeps scaled squares of half in range",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

@@ -34,13 +34,8 @@ static const struct mgx_rule rules[] = {
     {"pooling(x) ~> reduce(x), of one window", .rewrite = reduce},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_pooling = {
     .name = "rewrite_pooling",
     .meaning = "makes global poolings reductions",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

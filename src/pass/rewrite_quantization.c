@@ -181,13 +181,8 @@ static const struct mgx_rule rules[] = {
      MGX_IF_STATIC, .rewrite = backwards},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_quantization = {
     .name = "rewrite_quantization",
     .meaning = "spells quantizing and dequantizing out in plain operators",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

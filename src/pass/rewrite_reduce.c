@@ -75,14 +75,9 @@ static const struct mgx_rule rules[] = {
     {"reduce_mean(x) ~> reduce_sum(x) / n", MGX_IF_STATIC, .guard = is_float_in, .rewrite = mean},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_reduce = {
     .name = "rewrite_reduce",
     .meaning = "softmax and means as plain reductions",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
     .by_size = true,
 };

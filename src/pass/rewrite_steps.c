@@ -218,14 +218,9 @@ static const struct mgx_rule rules[] = {
     {"lstm_states ~> o t(c'), c'", MGX_IF_STATIC, .guard = is_one_step, .rewrite = spell_lstm},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_rewrite_steps = {
     .name = "rewrite_steps",
     .meaning = "recurrent layers of a single step become two products and element-wise work",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
     .by_size = true,
 };

@@ -290,13 +290,8 @@ static const struct mgx_rule rules[] = {
      .rewrite = to_share},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_scale_once = {
     .name = "scale_once",
     .meaning = "multiplies once on the way to bytes, and divides never",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

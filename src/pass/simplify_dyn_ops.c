@@ -353,13 +353,8 @@ static const struct mgx_rule rules[] = {
     {"fixed_pad(x) ~> fixed_pad[output_lens](x)", .rewrite = pad_to},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_simplify_dyn_ops = {
     .name = "simplify_dyn_ops",
     .meaning = "makes known operands attributes and fixed shapes literals",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

@@ -396,13 +396,8 @@ static const struct mgx_rule rules[] = {
     {"pad(dequantizelinear) ~> dequantizelinear(pad(x))", MGX_IF_STATIC, .rewrite = padded},
 };
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
-{
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
-}
-
 const struct mgx_pass mgx_pass_simplify_qdq = {
     .name = "simplify_qdq",
     .meaning = "works on quantized values as integers",
-    .module = run,
+    .rules = {rules, MGX_COUNT(rules)},
 };

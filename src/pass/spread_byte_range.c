@@ -115,8 +115,6 @@ static struct mgx_ins *share(struct mgx_ins *ins)
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     MGX_EACH (ins, m) {
         struct mgx_ins *shared = share(ins);
         if (shared) {

@@ -299,8 +299,6 @@ static enum mgx_status narrow(struct mgx_pass_call *c, struct part *p)
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    if (m->bypass)
-        return MGX_OK;
     struct part *p = MGX_NEW(c->scratch, struct part);
     if (!p)
         return mgx_fail_memory(c->diag);

@@ -33,7 +33,7 @@ static bool is_disabled(const struct mgx_pass_options *o, const char *name)
 
 static enum mgx_status run_modules(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
-    assert(pass->module && !pass->program);
+    assert(!pass->module != !pass->rules.count && !pass->program);
     int count = 0;
     struct mgx_module **modules = mgx_modules_bodies_first(c->program, c->scratch, &count);
     if (!modules)
@@ -42,7 +42,8 @@ static enum mgx_status run_modules(struct mgx_pass_call *c, const struct mgx_pas
         if (modules[i]->bypass)
             continue;
         const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
-        TRY(pass->module(c, modules[i]));
+        TRY(pass->module ? pass->module(c, modules[i])
+                         : mgx_apply_rules(c, modules[i], pass->rules.v, pass->rules.count));
         if (c->scratch->failed)
             return mgx_fail_memory(c->diag);
         mgx_arena_rewind(c->scratch, mark);
@@ -90,7 +91,7 @@ static enum mgx_status apply(struct mgx_pass_call *c, const struct mgx_pass *pas
     const bool outer_changed = c->changed;
     const double start = mgx_clock_seconds();
     c->changed = false;
-    enum mgx_status status = pass->module ? run_modules(c, pass) : pass->program(c);
+    enum mgx_status status = pass->program ? pass->program(c) : run_modules(c, pass);
     if (status == MGX_OK)
         status = mgx_program_status(c->program, c->diag);
     if (status == MGX_OK)
@@ -109,7 +110,7 @@ static enum mgx_status apply(struct mgx_pass_call *c, const struct mgx_pass *pas
 
 enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
-    assert(!pass->module != !pass->program && pass->name);
+    assert(pass->name);
     struct mgx_pass_trail *trail = c->options->trail;
     const bool outer_changed = c->changed;
     if (!trail)

@@ -71,10 +71,17 @@ struct mgx_pass_call {
     struct mgx_diag *diag;
 };
 
+struct mgx_rules { // a table (rewrite.h)
+    const struct mgx_rule *v;
+    int count;
+};
+
 struct mgx_pass {
     const char *name;
     const char *meaning; // one line
-    // One of the two: over each module, bodies first; or over the program at once.
+    // One of the three: a table that rewrites each module, bodies first; a function over each, which
+    // are never the bodies of fused kernels; or one over the program at once.
+    struct mgx_rules rules;
     enum mgx_status (*module)(struct mgx_pass_call *c, struct mgx_module *m);
     enum mgx_status (*program)(struct mgx_pass_call *c);
     bool by_size; // whether it finds something depends on how large things are

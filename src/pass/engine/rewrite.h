@@ -33,11 +33,6 @@ struct mgx_rule {
                                const struct mgx_match *m);
 };
 
-struct mgx_rules { // a table
-    const struct mgx_rule *v;
-    int count;
-};
-
 struct mgx_compiled_table;
 
 // Tables that were read already, by address: an equation is read once for a pipeline, not for every

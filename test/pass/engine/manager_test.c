@@ -54,7 +54,9 @@ CASE(finds_passes_by_the_names_users_know)
     const struct mgx_pass *const *all = mgx_pass_all(&count);
     for (int i = 0; i < count; i++) {
         CHECK(mgx_pass_find(all[i]->name) == all[i]);
-        CHECK(all[i]->meaning && (all[i]->module != NULL) != (all[i]->program != NULL));
+        CHECK(all[i]->meaning &&
+              (all[i]->module != NULL) + (all[i]->program != NULL) + (all[i]->rules.count > 0) ==
+                  1);
     }
 }
 
