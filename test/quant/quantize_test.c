@@ -507,6 +507,28 @@ static int count_of(const struct mgx_program *p, const char *word)
     return count;
 }
 
+CASE(bodies_of_choices_are_of_16_bits_too)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p =
+        world_parse("module: \"main\"\nx = @param:x -> float_type, {4, 4}, {4, 1}\n"
+                    "c = @param:c -> bool_type, {1}, {1}\n"
+                    "i = if(c), [yes, no]\ny = get_tuple_elem[index=0](i)\n"
+                    "z = @return(y)\n\n"
+                    "module: \"yes\"\nyes:a = dot(x, x)\nyes:b = @return(yes:a)\n\n"
+                    "module: \"no\"\nno:a = tanh(x)\nno:b = @return(no:a)\n");
+    CHECK_OK(mgx_quantize_float(p, MGX_HALF, NULL, 0, &diag), diag);
+    const struct mgx_op *const wanted[] = {&mgx_op_dot, &mgx_op_tanh};
+    for (int k = 0; k < 2; k++) {
+        const struct mgx_ins *found = NULL;
+        for (int m = 0; m < p->module_count; m++)
+            MGX_EACH (ins, p->modules[m])
+                found = ins->op == wanted[k] ? ins : found;
+        CHECK(found && found->shape.type == MGX_HALF);
+    }
+    mgx_program_destroy(p);
+}
+
 // As windows shift: twelve slices and concats, far beyond what is looked through step by step.
 CASE(what_was_clamped_is_not_clamped_again_however_far_it_moves)
 {
@@ -552,16 +574,16 @@ CASE(scores_with_a_mask_of_16_bits_are_attention)
     }
 }
 
-TEST_MAIN(
-    ROW(products_are_those_of_rounded_factors) ROW(without_samples_a_step_is_a_64th)
-        ROW(a_convolution_has_a_scale_for_each_channel) ROW(one_value_is_quantized_once) ROW(
-            what_is_quantized_is_left_alone) ROW(a_kept_recipe_stays_when_there_is_nothing_left)
-            ROW(only_what_is_named) ROW(values_that_are_not_finite_leave_a_product_wide) ROW(
-                zeros_and_one_value) ROW(empty_values) ROW(bodies_are_quantized_where_samples_came)
-                ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
-                    ROW(what_cannot_be_is_refused_and_nothing_changes)
-                        ROW(what_was_clamped_is_not_clamped_again_however_far_it_moves)
-                            ROW(scores_with_a_mask_of_16_bits_are_attention)
-                                ROW(weights_lie_as_they_like)
-                                    ROW(a_large_channel_is_smoothed_into_the_weights)
-                                        ROW(boxes_stay_in_float_and_products_before_them_do_not))
+TEST_MAIN(ROW(bodies_of_choices_are_of_16_bits_too) ROW(products_are_those_of_rounded_factors)
+              ROW(without_samples_a_step_is_a_64th) ROW(a_convolution_has_a_scale_for_each_channel)
+                  ROW(one_value_is_quantized_once) ROW(what_is_quantized_is_left_alone) ROW(
+                      a_kept_recipe_stays_when_there_is_nothing_left) ROW(only_what_is_named)
+                      ROW(values_that_are_not_finite_leave_a_product_wide) ROW(zeros_and_one_value)
+                          ROW(empty_values) ROW(bodies_are_quantized_where_samples_came)
+                              ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
+                                  ROW(what_cannot_be_is_refused_and_nothing_changes) ROW(
+                                      what_was_clamped_is_not_clamped_again_however_far_it_moves)
+                                      ROW(scores_with_a_mask_of_16_bits_are_attention) ROW(
+                                          weights_lie_as_they_like)
+                                          ROW(a_large_channel_is_smoothed_into_the_weights) ROW(
+                                              boxes_stay_in_float_and_products_before_them_do_not))
