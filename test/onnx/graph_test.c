@@ -231,6 +231,35 @@ CASE(absent_versions_have_defaults)
     mgx_program_destroy(p);
 }
 
+// --- bodies ---
+
+CASE(a_map_over_a_sequence)
+{
+    struct pb g = {0}, body = {0}, attrs = {0}, along = {0};
+    const float numbers[] = {2, 3};
+    struct pb w = pb_tensor_raw("w", FLOAT, 1, (int64_t[]){2}, numbers, sizeof numbers);
+    pb_input(&body, "member", FLOAT, 1, (int64_t[]){2});
+    pb_node(&body, "Neg", "member", "negative", NULL);
+    pb_output(&body, "negative");
+    pb_initializer(&g, &w);
+    pb_node(&g, "Add", "w,w", "twice", NULL);
+    pb_node(&g, "SequenceConstruct", "w,twice", "s", NULL);
+    pb_attr_graph(&attrs, "body", &body);
+    pb_node(&g, "SequenceMap", "s", "mapped", &attrs);
+    pb_attr_int(&along, "axis", 0);
+    pb_node(&g, "ConcatFromSequence", "mapped", "y", &along);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    CHECK(p);
+    double y[4];
+    CHECK_INT(run_model(p, NULL, 0, NULL, y, 4), 4);
+    for (int k = 0; k < 4; k++)
+        CHECK(y[k] == -numbers[k % 2] * (1 + k / 2));
+    mgx_program_destroy(p);
+}
+
 // --- unsupported operators ---
 
 // An operator of a domain that is nobody's means what the standard one of its name does; one of a
@@ -546,8 +575,6 @@ CASE(functions_expand_with_their_attributes)
     put_functions(&m);
     struct mgx_diag diag;
     struct mgx_program *p = import_model(&m, NULL, &diag);
-    if (!p)
-        printf("%s\n", diag.text);
     CHECK(p);
     struct mgx_tensor x = floats(six, 2, two_three);
     double y[6];
@@ -674,21 +701,22 @@ CASE(limits_are_kept)
     CHECK(refused_with(&m, &small, MGX_LIMIT, "tensor of 16 bytes"));
 }
 
-TEST_MAIN(ROW(operators_of_domains_that_are_nobodys) ROW(imports_and_runs_one_node) ROW(
-    names_nodes_as_origin) ROW(sorts_unsorted_nodes) ROW(a_wide_unsorted_node_is_linear)
-              ROW(names_cycles_and_missing_producers) ROW(refuses_names_defined_twice)
-                  ROW(an_initialiser_that_is_an_input_is_a_constant) ROW(versions_are_checked) ROW(
-                      absent_versions_have_defaults) ROW(operators_are_listed_in_order_and_once)
-                      ROW(lists_all_operators_that_are_missing) ROW(unknown_operators_may_be_kept)
-                          ROW(declared_axes_of_length_1_are_added_behind) ROW(
-                              options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
-                              ROW(assumed_sizes_that_do_not_fit_are_explained)
-                                  ROW(sizes_of_another_rank_are_named) ROW(
-                                      pools_over_all_of_an_open_image_take_its_lengths_from_the_run)
-                                      ROW(free_dimensions_keep_their_names)
-                                          ROW(functions_expand_with_their_attributes)
-                                              ROW(expansion_has_a_budget)
-                                                  ROW(functions_that_reach_themselves_are_refused)
-                                                      ROW(calls_must_fit_their_function)
-                                                          ROW(long_chains_need_no_stack)
-                                                              ROW(limits_are_kept))
+TEST_MAIN(
+    ROW(a_map_over_a_sequence) ROW(operators_of_domains_that_are_nobodys) ROW(
+        imports_and_runs_one_node) ROW(names_nodes_as_origin) ROW(sorts_unsorted_nodes)
+        ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers) ROW(
+            refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
+            ROW(versions_are_checked) ROW(absent_versions_have_defaults) ROW(
+                operators_are_listed_in_order_and_once) ROW(lists_all_operators_that_are_missing)
+                ROW(unknown_operators_may_be_kept) ROW(declared_axes_of_length_1_are_added_behind)
+                    ROW(options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
+                        ROW(assumed_sizes_that_do_not_fit_are_explained)
+                            ROW(sizes_of_another_rank_are_named)
+                                ROW(pools_over_all_of_an_open_image_take_its_lengths_from_the_run)
+                                    ROW(free_dimensions_keep_their_names)
+                                        ROW(functions_expand_with_their_attributes)
+                                            ROW(expansion_has_a_budget)
+                                                ROW(functions_that_reach_themselves_are_refused)
+                                                    ROW(calls_must_fit_their_function)
+                                                        ROW(long_chains_need_no_stack)
+                                                            ROW(limits_are_kept))
