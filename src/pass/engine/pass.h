@@ -79,8 +79,8 @@ struct mgx_rules { // a table (rewrite.h)
 struct mgx_pass {
     const char *name;
     const char *meaning; // one line
-    // One of the three: a table that rewrites each module, bodies first; a function over each, which
-    // are never the bodies of fused kernels; or one over the program at once.
+    // One of the three: a table that rewrites each module, bodies first; a function over each,
+    // which are never the bodies of fused kernels; or one over the program at once.
     struct mgx_rules rules;
     enum mgx_status (*module)(struct mgx_pass_call *c, struct mgx_module *m);
     enum mgx_status (*program)(struct mgx_pass_call *c);
