@@ -11,6 +11,7 @@ folder of backends, under each name that it may have.
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -128,6 +129,11 @@ class Server:
     def said(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
             return file.read()
+
+    def frames_of_end(self):
+        """The libraries of the stack that a server prints when a signal ends it, the newest call first."""
+        self.process.wait(30)
+        return re.findall(r"^ *\d+# 0x[0-9A-F]+ in (\S+)", self.said(), re.MULTILINE)
 
     def answers(self, path):
         try:

@@ -26,22 +26,35 @@ def check(one, name="m", width=W):
     np.testing.assert_allclose(one.infer(name, x=x)["y"], x @ width, rtol=1e-3, atol=1e-3)
 
 
+def load_often(repository, weight):
+    """Resident bytes now and then; None where the server ended in its own code: on a busy machine it may look up a model that it has
+    just forgotten, when the model's last thread says that it is done."""
+    sizes = []
+    with Server(repository, EXPLICIT) as one:
+        try:
+            for turn in range(40):
+                for name in ("m", "text"):
+                    one.post(f"/v2/repository/models/{name}/load", {})
+                if turn % 10 == 9:
+                    check(one, width=weight)
+                    sizes.append(one.resident())
+                for name in ("m", "text"):
+                    one.post(f"/v2/repository/models/{name}/unload", {})
+        except OSError:
+            frames = one.frames_of_end()
+            assert frames and not any("migraphx" in os.path.basename(frame) for frame in frames), one.said()[-3000:]
+            return None
+    return sizes
+
+
 def test_loading_again_and_again_leaves_nothing_behind(tmp_path):
     weight = np.random.default_rng(4).standard_normal((1024, 1024)).astype(np.float32)  # 4 MiB
     write_model(str(tmp_path), "m", models.product(weight=weight), 'backend: "migraphx"')
     os.makedirs(tmp_path / "text" / "1")
     models.decoder(str(tmp_path / "text" / "1"))
     (tmp_path / "text" / "config.pbtxt").write_text('backend: "migraphx"')
-    sizes = []
-    with Server(str(tmp_path), EXPLICIT) as one:
-        for turn in range(40):
-            for name in ("m", "text"):
-                one.post(f"/v2/repository/models/{name}/load", {})
-            if turn % 10 == 9:
-                check(one, width=weight)
-                sizes.append(one.resident())
-            for name in ("m", "text"):
-                one.post(f"/v2/repository/models/{name}/unload", {})
+    attempts = (load_often(str(tmp_path), weight) for _ in range(5))
+    sizes = next(sizes for sizes in attempts if sizes)
     assert sizes[-1] - sizes[1] < 6 << 20, sizes  # a model that stays is 4 MiB or 8 each time
 
 
