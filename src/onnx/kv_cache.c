@@ -3,7 +3,8 @@
 // are 8 more than what they stand for, the first one in the lower half; or x / scale as a float of
 // 8 bits. Scales are positive numbers of the model, one for all or one per head and entry.
 //
-// Cost: a step of a decoder makes floats of the whole cache.
+// Cost: a step of a decoder makes floats of the whole cache, where no kernel reads it as it lies
+// (pass/attend_kept.c).
 #include "onnx/kv_cache.h"
 
 #include <assert.h>

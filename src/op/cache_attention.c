@@ -4,6 +4,7 @@
 //
 //     q {batch, heads, tokens, size}, k {batch, shared, keys, size}, v {batch, shared, keys, width},
 //     ends {batch}[, bias {batch or 1, heads or 1, tokens or 1, >= keys}][, sink {heads}]
+//     [, scales of k, scales of v]: with `kept`, of caches in few bits (rule/kept.h)
 //         ->  {batch, heads, tokens, width}
 //
 //     y = softmax(f(q k')) v     f(x) = cap tanh(scale x / cap) + bias     (cap 0: scale x + bias)
@@ -17,17 +18,16 @@
 
 #include "base/size.h"
 #include "op/rule/cache.h"
+#include "op/rule/kept.h"
 #include "op/rule/rule.h"
 
 enum { Q, K, V, ENDS };
 
-static const struct mgx_field fields[] = {MGX_REAL(struct mgx_cache_attention, scale),
-                                          MGX_REAL(struct mgx_cache_attention, cap),
-                                          MGX_INT(struct mgx_cache_attention, window),
-                                          MGX_FLAG(struct mgx_cache_attention, bias),
-                                          MGX_FLAG(struct mgx_cache_attention, sink),
-                                          MGX_FLAG(struct mgx_cache_attention, whole),
-                                          {0}};
+static const struct mgx_field fields[] = {
+    MGX_REAL(struct mgx_cache_attention, scale), MGX_REAL(struct mgx_cache_attention, cap),
+    MGX_INT(struct mgx_cache_attention, window), MGX_INT(struct mgx_cache_attention, kept),
+    MGX_FLAG(struct mgx_cache_attention, bias),  MGX_FLAG(struct mgx_cache_attention, sink),
+    MGX_FLAG(struct mgx_cache_attention, whole), {0}};
 static const struct mgx_cache_attention defaults = {.scale = 1};
 
 // --- shape ---
@@ -35,13 +35,13 @@ static const struct mgx_cache_attention defaults = {.scale = 1};
 static enum mgx_status require_types(struct mgx_shape_call *c)
 {
     const struct mgx_cache_attention *a = c->attr;
-    const int count = 4 + a->bias + a->sink;
+    const int own = 4 + a->bias + a->sink, count = own + (a->kept ? 2 : 0);
     if (c->in_count != count)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: Wrong number of arguments: expected %d, given %d", c->op->name, count,
                         c->in_count);
-    for (int i = 0; i < count; i++) {
-        if (i == ENDS)
+    for (int i = 0; i < own; i++) {
+        if (i == ENDS || (a->kept && (i == K || i == V)))
             continue;
         TRY(mgx_require_float(c, i));
         if (c->in[i]->type != c->in[Q]->type)
@@ -80,16 +80,20 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
                    keys = mgx_shape_dim(c->in[K], 2);
     for (int i = K; i <= ENDS; i++)
         TRY(mgx_require_length(c, i, 0, &dims[0]));
-    TRY(mgx_require_length(c, K, 3, &size));
+    if (a->kept)
+        for (int i = K; i <= V; i++)
+            TRY(mgx_require_kept(c, a->kept, i, c->in_count - 3 + i, 1, size));
+    else
+        TRY(mgx_require_length(c, K, 3, &size));
     TRY(mgx_require_length(c, V, 1, &shared));
     TRY(mgx_require_length(c, V, 2, &keys));
     if (a->bias)
         TRY(require_bias(c));
     if (a->sink) {
-        TRY(mgx_require_rank(c, c->in_count - 1, 1, 1));
-        TRY(mgx_require_length(c, c->in_count - 1, 0, &dims[1]));
+        TRY(mgx_require_rank(c, ENDS + 1 + a->bias, 1, 1));
+        TRY(mgx_require_length(c, ENDS + 1 + a->bias, 0, &dims[1]));
     }
-    dims[3] = mgx_shape_dim(c->in[V], 3);
+    dims[3] = a->kept ? size : mgx_shape_dim(c->in[V], 3);
     *out = mgx_shape_from_dims(c->in[Q]->type, 4, dims);
     return MGX_OK;
 }
@@ -150,23 +154,32 @@ static void attend(const struct call *x, int64_t b, int64_t h, int64_t i, int64_
         y[d] /= sum;
 }
 
+// Keys or values, as floats whatever the cache has.
+static const double *read_cache(struct mgx_compute_call *c, int i)
+{
+    const struct mgx_cache_attention *a = c->attr;
+    const struct mgx_shape *q = &c->in[Q]->shape;
+    return a->kept ? mgx_kept_doubles(c, a->kept, i, c->in_count - 3 + i, 1, q->lens[3], q->type)
+                   : mgx_scratch_doubles(c, c->in[i]);
+}
+
 static bool read_operands(struct mgx_compute_call *c, struct call *x)
 {
     const struct mgx_shape *q = &c->in[Q]->shape, *k = &c->in[K]->shape, *v = &c->in[V]->shape;
     const struct mgx_cache_attention *a = c->attr;
     *x = (struct call){.attr = a,
                        .q = mgx_scratch_doubles(c, c->in[Q]),
-                       .k = mgx_scratch_doubles(c, c->in[K]),
-                       .v = mgx_scratch_doubles(c, c->in[V]),
+                       .k = read_cache(c, K),
+                       .v = read_cache(c, V),
                        .bias = a->bias ? mgx_scratch_doubles(c, c->in[ENDS + 1]) : NULL,
-                       .sink = a->sink ? mgx_scratch_doubles(c, c->in[c->in_count - 1]) : NULL,
+                       .sink = a->sink ? mgx_scratch_doubles(c, c->in[ENDS + 1 + a->bias]) : NULL,
                        .bias_shape = a->bias ? &c->in[ENDS + 1]->shape : NULL,
                        .heads = q->lens[1],
                        .shared = k->lens[1],
                        .tokens = q->lens[2],
                        .keys = k->lens[2],
                        .size = q->lens[3],
-                       .width = v->lens[3],
+                       .width = a->kept ? q->lens[3] : v->lens[3],
                        .scores =
                            mgx_arena_array(c->scratch, (size_t)k->lens[2] + 1, sizeof(double))};
     return x->q && x->k && x->v && x->scores && (!a->bias || x->bias) && (!a->sink || x->sink);
@@ -200,7 +213,7 @@ const struct mgx_op mgx_op_cache_attention = {
     .attr_size = sizeof(struct mgx_cache_attention),
     .defaults = &defaults,
     .in_min = 4,
-    .in_max = 6,
+    .in_max = 8,
     .shape = shape,
     .compute = compute,
 };

@@ -4,6 +4,7 @@
 //
 //     q {1, heads, tokens, size}, k {blocks, block, shared, size}, v {blocks, block, shared, width},
 //     sums {texts + 1}, past {texts}, table {texts, pages}[, sink {heads}]
+//     [, scales of k, scales of v]: with `kept`, of caches in few bits (rule/kept.h)
 //         ->  {1, heads, tokens, width}
 //
 //     tokens [sums[s], sums[s + 1]) are of text s; token t of it has place past[s] + t - sums[s]
@@ -18,14 +19,18 @@
 
 #include "base/size.h"
 #include "op/rule/cache.h"
+#include "op/rule/kept.h"
 #include "op/rule/rule.h"
 
 enum { Q, K, V, SUMS, PAST, TABLE, SINK };
 
-static const struct mgx_field fields[] = {
-    MGX_REAL(struct mgx_paged_attention, scale), MGX_REAL(struct mgx_paged_attention, cap),
-    MGX_INT(struct mgx_paged_attention, window), MGX_FLAG(struct mgx_paged_attention, sink),
-    MGX_FLAG(struct mgx_paged_attention, whole), {0}};
+static const struct mgx_field fields[] = {MGX_REAL(struct mgx_paged_attention, scale),
+                                          MGX_REAL(struct mgx_paged_attention, cap),
+                                          MGX_INT(struct mgx_paged_attention, window),
+                                          MGX_INT(struct mgx_paged_attention, kept),
+                                          MGX_FLAG(struct mgx_paged_attention, sink),
+                                          MGX_FLAG(struct mgx_paged_attention, whole),
+                                          {0}};
 static const struct mgx_paged_attention defaults = {.scale = 1};
 
 // --- shape ---
@@ -34,13 +39,15 @@ static enum mgx_status require_operands(struct mgx_shape_call *c)
 {
     const struct mgx_paged_attention *a = c->attr;
     static const int ranks[] = {4, 4, 4, 1, 1, 2, 1};
-    const int count = SINK + a->sink;
+    const int own = SINK + a->sink, count = own + (a->kept ? 2 : 0);
     if (c->in_count != count)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: Wrong number of arguments: expected %d, given %d", c->op->name, count,
                         c->in_count);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < own; i++) {
         TRY(mgx_require_rank(c, i, ranks[i], ranks[i]));
+        if (a->kept && (i == K || i == V))
+            continue;
         if (i >= SUMS && i <= TABLE) {
             TRY(mgx_require_integral(c, i));
             continue;
@@ -65,16 +72,21 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     sums.min++;
     sums.max += sums.max < MGX_DIM_ANY;
     TRY(mgx_require_fixed(c, Q, 0, 1));
-    TRY(mgx_require_length(c, K, 3, &size));
+    const struct mgx_paged_attention *a = c->attr;
+    if (a->kept)
+        for (int i = K; i <= V; i++)
+            TRY(mgx_require_kept(c, a->kept, i, c->in_count - 3 + i, 2, size));
+    else
+        TRY(mgx_require_length(c, K, 3, &size));
     for (int i = 0; i < 3; i++) {
         struct mgx_dim d = mgx_shape_dim(c->in[K], i);
         TRY(mgx_require_length(c, V, i, &d));
     }
     TRY(mgx_require_length(c, SUMS, 0, &sums));
     TRY(mgx_require_length(c, TABLE, 0, &texts));
-    if (c->in_count > SINK)
+    if (a->sink)
         TRY(mgx_require_length(c, SINK, 0, &dims[1]));
-    dims[3] = mgx_shape_dim(c->in[V], 3);
+    dims[3] = a->kept ? size : mgx_shape_dim(c->in[V], 3);
     *out = mgx_shape_from_dims(c->in[Q]->type, 4, dims);
     return MGX_OK;
 }
@@ -150,6 +162,15 @@ static void attend_text(const struct call *x, int64_t from, int64_t to, int64_t 
     }
 }
 
+// Keys or values, as floats whatever the cache has.
+static const double *read_cache(struct mgx_compute_call *c, int i)
+{
+    const struct mgx_paged_attention *a = c->attr;
+    const struct mgx_shape *q = &c->in[Q]->shape;
+    return a->kept ? mgx_kept_doubles(c, a->kept, i, c->in_count - 3 + i, 2, q->lens[3], q->type)
+                   : mgx_scratch_doubles(c, c->in[i]);
+}
+
 static bool read_operands(struct mgx_compute_call *c, struct call *x)
 {
     const struct mgx_paged_attention *a = c->attr;
@@ -157,15 +178,15 @@ static bool read_operands(struct mgx_compute_call *c, struct call *x)
                   pages = c->in[TABLE]->shape.lens[1], keys = pages * v[1];
     *x = (struct call){.attr = a,
                        .q = mgx_scratch_doubles(c, c->in[Q]),
-                       .k = mgx_scratch_doubles(c, c->in[K]),
-                       .v = mgx_scratch_doubles(c, c->in[V]),
+                       .k = read_cache(c, K),
+                       .v = read_cache(c, V),
                        .sink = a->sink ? mgx_scratch_doubles(c, c->in[SINK]) : NULL,
                        .table = mgx_scratch_ints(c, c->in[TABLE]),
                        .heads = q[1],
                        .shared = v[2],
                        .tokens = q[2],
                        .size = q[3],
-                       .width = v[3],
+                       .width = a->kept ? q[3] : v[3],
                        .blocks = v[0],
                        .block = v[1],
                        .pages = pages,
@@ -202,7 +223,7 @@ const struct mgx_op mgx_op_paged_attention = {
     .attr_size = sizeof(struct mgx_paged_attention),
     .defaults = &defaults,
     .in_min = 6,
-    .in_max = 7,
+    .in_max = 9,
     .shape = shape,
     .compute = compute,
 };

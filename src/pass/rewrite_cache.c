@@ -4,7 +4,7 @@
 //     rotary_embedding  =>  x cos - y sin, y cos + x sin      of halves, cos and sin gathered
 //     cache_append      =>  rows of past and now, gathered by place; 0 where no token is
 //     cache_attention   =>  softmax(f(q k') + hidden) v       hidden: -inf behind a token
-//     paged_attention   =>  cache_attention[whole, bias] of blocks that are gathered
+//     paged_attention   =>  cache_attention[whole, bias] of blocks that are gathered, and widened
 //
 // For targets without kernels of their own: one that has some is asked (tag "cache"). Holds: sizes
 // are static; rows that see nothing, which a bias alone can make, stay 0. Cost: a cache is copied.
@@ -393,14 +393,37 @@ static struct mgx_ins *emit_seen_pages(const struct paged *p, struct mgx_ins *th
     return emit_and(at, seen, emit_spread(at, own, 2, p->bias));
 }
 
-// {blocks, block, shared, size} as {entries, shared, keys, size}.
-static struct mgx_ins *emit_kept(const struct paged *p, struct mgx_ins *cache,
-                                 struct mgx_ins *which)
+// Numbers in few bits times their scales (op/rule/kept.h), {entries, shared, keys, size}.
+static struct mgx_ins *emit_widened(const struct paged *p, struct mgx_ins *x, struct mgx_ins *scale,
+                                    int64_t kept)
 {
+    enum { HALF_BYTE = 8 };
+    struct mgx_ins *at = p->at;
+    const int64_t size = at->in[0]->shape.lens[3];
+    if (kept == 4 && x) {
+        x = mgx_emit_before(at, &mgx_op_unpack_nbits, MGX_ATTRS(mgx_int("bits", 4)), MGX_IN(x));
+        x = x && x->shape.lens[3] > size ? mgx_emit_slice(at, x, 3, 0, size) : x;
+    }
+    x = mgx_emit_convert(at, x, MGX_FLOAT);
+    x = kept == 4 ? mgx_emit_with(at, &mgx_op_sub, x, HALF_BYTE) : x;
+    const bool each = scale->shape.rank == 2;
+    const int64_t four[4] = {1, each ? scale->shape.lens[0] : 1, 1, each ? size : 1};
+    if (!x)
+        return NULL;
+    scale = mgx_emit_multibroadcast(at, mgx_emit_reshape(at, scale, four, 4), x->shape.lens, 4);
+    x = mgx_emit_binary(at, &mgx_op_mul, x, scale);
+    return mgx_emit_convert(at, x, at->shape.type);
+}
+
+// Cache i, {blocks, block, shared, size}, as {entries, shared, keys, size}.
+static struct mgx_ins *emit_kept(const struct paged *p, int i, struct mgx_ins *which)
+{
+    const int64_t kept = ((const struct mgx_paged_attention *)p->at->attr)->kept;
+    struct mgx_ins *cache = p->at->in[1 + i];
     const int64_t *lens = cache->shape.lens, four[4] = {p->entries, p->keys, lens[2], lens[3]};
-    struct mgx_ins *x = emit_gather(p->at, cache, which);
-    return mgx_emit_transpose(p->at, mgx_emit_reshape(p->at, x, four, 4), (const int[]){0, 2, 1, 3},
-                              4);
+    struct mgx_ins *x = mgx_emit_reshape(p->at, emit_gather(p->at, cache, which), four, 4);
+    x = mgx_emit_transpose(p->at, x, (const int[]){0, 2, 1, 3}, 4);
+    return kept ? emit_widened(p, x, p->at->in[p->at->in_count - 2 + i], kept) : x;
 }
 
 static void read_pages(struct paged *p, struct mgx_ins *ins)
@@ -425,8 +448,8 @@ static struct mgx_ins *emit_paged(const struct paged *p, struct mgx_ins *q, stru
     const struct mgx_paged_attention *a = p->at->attr;
     struct mgx_ins *at = p->at, *ends = mgx_literal_ints(at->owner, &p->keys, 1);
     struct mgx_ins *in[6] = {q,
-                             emit_kept(p, at->in[1], which),
-                             emit_kept(p, at->in[2], which),
+                             emit_kept(p, 0, which),
+                             emit_kept(p, 1, which),
                              mgx_emit_multibroadcast(at, ends, &p->entries, 1),
                              bias,
                              a->sink ? at->in[6] : NULL};

@@ -6,7 +6,8 @@
 //     its row of a cache is table[s][place / block] * block + place % block, or slot_mapping[t]
 //
 // New rows go to their blocks (paged_append), whose caches are results, and the tokens look at them
-// there (paged_attention). Caches of 8 bits become floats for that, as far as the table names them.
+// there (paged_attention), in few bits too; floats of 8 bits are widened, as far as the table names
+// them.
 // All lengths must be known.
 #include <math.h>
 #include <string.h>
@@ -212,6 +213,22 @@ static struct mgx_ins *store(struct mgx_node *n, struct mgx_ins *cache, struct m
     return mgx_build_emit(n, &mgx_op_paged_append, NULL, MGX_IN(now, rows, cache));
 }
 
+// Bits of a number that both caches keep; 0: what they have are elements, of their own type.
+static int64_t kept_bits(const struct paged *p)
+{
+    const bool both = p->keys.scale && p->values.scale && p->keys.type == p->values.type;
+    return !both ? 0 : p->keys.type == MGX_INT8 ? 8 : p->keys.type == MGX_UINT8 ? 4 : 0;
+}
+
+// As attention reads them: one for all, or one for each place of a head.
+static struct mgx_ins *scales_of(struct mgx_node *n, struct mgx_ins *scale)
+{
+    const int64_t *l = scale->shape.lens, one = 1;
+    return mgx_shape_elements(&scale->shape) == 1
+               ? mgx_build_reshape(n, scale, &one, 1)
+               : mgx_build_reshape(n, scale, (int64_t[]){l[1], l[3]}, 2);
+}
+
 // The blocks that the table names as floats, one behind the other.
 static struct mgx_ins *load(struct mgx_node *n, const struct paged *p,
                             const struct mgx_kv_kept *kept, struct mgx_ins *cache,
@@ -226,13 +243,14 @@ static struct mgx_ins *load(struct mgx_node *n, const struct paged *p,
     return mgx_build_transpose(n, x, (int64_t[]){0, 2, 1, 3}, 4);
 }
 
-// Keys, values and the table that finds them: what is kept in few bits is gathered.
+// Keys, values and the table that finds them: floats of 8 bits are gathered, and what one cache
+// alone keeps in few bits.
 static void find_pages(struct mgx_node *n, const struct paged *p, struct mgx_ins **k,
                        struct mgx_ins **v, struct mgx_ins **table)
 {
     const int64_t lens[2] = {p->texts, p->pages}, all = lens[0] * lens[1];
     *table = n->in[TABLE];
-    if (!p->keys.scale && !p->values.scale)
+    if ((!p->keys.scale && !p->values.scale) || kept_bits(p))
         return;
     struct mgx_ins *own = mgx_build_convert(n, *table, MGX_INT64);
     struct mgx_ins *none = mgx_build_logical_or(
@@ -255,15 +273,21 @@ static struct mgx_ins *attend(struct mgx_node *n, const struct paged *p, struct 
     struct mgx_ins *sink = mgx_build_convert(n, mgx_node_in(n, SINK), p->type), *table;
     const double asked = mgx_onnx_real(n, "scale", 0);
     find_pages(n, p, &k, &v, &table);
-    struct mgx_ins *in[7] = {p->q, k, v, n->in[SUMS], n->in[PAST], table, sink};
+    const int64_t kept = kept_bits(p);
+    struct mgx_ins *in[9] = {p->q, k, v, n->in[SUMS], n->in[PAST], table, sink};
+    int count = sink ? 7 : 6;
+    if (kept) {
+        in[count++] = scales_of(n, p->keys.scale);
+        in[count++] = scales_of(n, p->values.scale);
+    }
     struct mgx_ins *y = mgx_build_emit_n(
         n, &mgx_op_paged_attention,
         MGX_ATTRS(mgx_real("scale", asked != 0 ? asked : 1 / sqrt((double)p->size)),
                   mgx_real("cap", fmax(mgx_onnx_real(n, "softcap", 0), 0)),
                   mgx_int("window", mgx_max_i64(mgx_onnx_int(n, "local_window_size", -1), 0)),
-                  mgx_int("sink", sink != NULL),
+                  mgx_int("kept", kept), mgx_int("sink", sink != NULL),
                   mgx_int("whole", !mgx_onnx_int(n, "is_causal", 1))),
-        in, sink ? 7 : 6);
+        in, count);
     return mgx_build_reshape(n, mgx_build_merge_heads(n, y),
                              (int64_t[]){p->tokens, p->heads * p->size}, 2);
 }

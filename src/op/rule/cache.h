@@ -11,13 +11,14 @@
 struct mgx_cache_attention {
     double scale, cap;
     int64_t window; // keys that a token sees, itself included; 0: all before it
+    int64_t kept;   // bits of what the cache has of a number, 8 or 4; 0: elements
     bool bias, sink;
     bool whole; // a token sees all of its entry, later tokens too
 };
 
 struct mgx_paged_attention {
     double scale, cap;
-    int64_t window; // as above
+    int64_t window, kept; // as above
     bool sink;
     bool whole; // a token sees all of its text, later tokens too
 };

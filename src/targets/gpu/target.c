@@ -276,17 +276,11 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   NULL};
 
 // What has no kernel here, in operators that have.
-static const struct mgx_pass *const spelled[] = {&mgx_pass_find_rotary,
-                                                 &mgx_pass_attend_in_place,
-                                                 &mgx_pass_rewrite_pages,
-                                                 &mgx_pass_rewrite_cache,
-                                                 &mgx_pass_rewrite_steps,
-                                                 &mgx_pass_rewrite_experts,
-                                                 &mgx_pass_rewrite_dft,
-                                                 &mgx_pass_bound_sizes,
-                                                 &mgx_pass_split_members,
-                                                 &mgx_pass_rewrite_backwards,
-                                                 NULL};
+static const struct mgx_pass *const spelled[] = {
+    &mgx_pass_find_rotary,     &mgx_pass_attend_kept,       &mgx_pass_attend_in_place,
+    &mgx_pass_rewrite_pages,   &mgx_pass_rewrite_cache,     &mgx_pass_rewrite_steps,
+    &mgx_pass_rewrite_experts, &mgx_pass_rewrite_dft,       &mgx_pass_bound_sizes,
+    &mgx_pass_split_members,   &mgx_pass_rewrite_backwards, NULL};
 
 static const struct mgx_pass *const rounds[] = {&mgx_pass_unroll, NULL};
 

@@ -36,12 +36,14 @@ struct gpu_cached {
     int blocks, pages;  // of paged_attention: blocks of a cache, blocks of a text; else 0
     int bias, sink;     // inputs, -1: none
     bool direct;        // the parts' kernel writes the result
+    bool kept;          // the last two inputs are scales of keys and values
 };
 
 struct gpu_cached_args { // addresses; of those behind `out` the first that is NULL is the last
     void *work, *q, *k, *v, *ends, *bias, *sink, *out;
     void *new_k, *new_v, *cosines, *sines, *at;
-    void *past, *table; // of pages
+    void *past, *table;      // of pages
+    void *k_scale, *v_scale; // of caches in few bits
 };
 
 // Where queries, keys and values are before they are turned and appended.

@@ -30,6 +30,9 @@ struct ask {
     struct mgx_cache_attention how;
     enum mgx_type ends;
     int64_t shared;      // heads of keys
+    int64_t size, width; // of a head of queries, and of values
+    int64_t kept;        // bits of what caches keep; 0: elements
+    bool each;           // a scale for each place of a head
     int64_t texts, page; // of paged_attention, and rows of a block; else 0
 };
 
@@ -55,16 +58,21 @@ static struct ask ask_of(const struct mgx_ins *ins, const struct mgx_shape *in,
         x.how = (struct mgx_cache_attention){.scale = a->scale,
                                              .cap = a->cap,
                                              .window = a->window,
+                                             .kept = a->kept,
                                              .sink = a->sink,
                                              .whole = a->whole};
         x.shared = in[K].lens[2];
         x.texts = in[PAST].lens[0];
         x.page = in[K].lens[1];
-        return x;
+    } else {
+        x.how = *(const struct mgx_cache_attention *)ins->attr;
+        x.shared = in[K].lens[1];
+        x.bias = x.how.bias ? &in[MORE] : NULL;
     }
-    x.how = *(const struct mgx_cache_attention *)ins->attr;
-    x.shared = in[K].lens[1];
-    x.bias = x.how.bias ? &in[MORE] : NULL;
+    x.kept = x.how.kept;
+    x.size = in[Q].lens[3];
+    x.width = x.kept ? x.size : in[V].lens[3];
+    x.each = x.kept && mgx_shape_elements(&in[ins->in_count - 1]) > 1;
     return x;
 }
 
@@ -76,7 +84,7 @@ static int64_t keys_of(const struct ask *x, const struct mgx_shape *in)
 static size_t shared_of(const struct ask *x, const struct division *d)
 {
     const size_t bytes = mgx_type_size(x->q->type), pad = 16 / bytes;
-    const size_t size = (size_t)x->k->lens[3], width = (size_t)x->v->lens[3];
+    const size_t size = (size_t)x->size, width = (size_t)x->width;
     return (size_t)d->stages * (size_t)d->keys * (size + width + 2 * pad) * bytes +
            (size_t)d->rows * (size + (size_t)d->keys + 3) * sizeof(float);
 }
@@ -106,7 +114,7 @@ static bool divide_plain(struct division *d, const struct gpu_device *device, co
 static bool has_units(const struct gpu_device *device, const struct ask *x)
 {
     enum { STEP = 16, MOST_HEAD = 128 };
-    const int64_t size = x->k->lens[3], width = x->v->lens[3];
+    const int64_t size = x->size, width = x->width;
     return device->properties.version >= 80 && x->out->type != MGX_FLOAT && size % STEP == 0 &&
            width % STEP == 0 && size > 0 && width > 0 && size <= MOST_HEAD && width <= MOST_HEAD;
 }
@@ -116,7 +124,7 @@ static bool has_units(const struct gpu_device *device, const struct ask *x)
 static bool divide_units(struct division *d, const struct gpu_device *device, const struct ask *x,
                          int64_t heads)
 {
-    const int64_t size = x->k->lens[3], width = x->v->lens[3];
+    const int64_t size = x->size, width = x->width;
     const int64_t units = device->properties.units;
     d->units = true;
     d->keys = 64;
@@ -174,6 +182,8 @@ static bool takes_shapes(const struct gpu_device *d, const struct mgx_ins *ins,
     const struct ask x = ask_of(ins, in, &ins->shape);
     struct division division;
     const int64_t keys = keys_of(&x, in);
+    if (x.kept && !(x.k->type == MGX_INT8 || (x.k->type == MGX_UINT8 && x.kept == 4)))
+        return false;
     return (paged || !x.how.whole || x.how.window <= 0) && gpu_cache_computes(ins->shape.type) &&
            mgx_shape_elements(&ins->shape) && keys >= paged && keys <= INT32_MAX &&
            x.q->lens[2] <= INT32_MAX && divide(&division, d, &x);
@@ -181,7 +191,7 @@ static bool takes_shapes(const struct gpu_device *d, const struct mgx_ins *ins,
 
 static bool takes(const struct gpu_device *d, const struct mgx_ins *ins)
 {
-    struct mgx_shape in[SINK + 1];
+    struct mgx_shape in[SINK + 3];
     for (int i = 0; i < ins->in_count; i++)
         in[i] = ins->in[i]->shape;
     return takes_shapes(d, ins, in);
@@ -213,9 +223,13 @@ static const char *refuses(const struct mgx_plan_offer *c)
 // --- text ---
 
 // Elements that a load may bring: both caches' rows and heads begin at multiples of them.
-static int wide_of(const struct mgx_plan_offer *c)
+static int wide_of(const struct mgx_plan_offer *c, const struct ask *x)
 {
     int v = 16 / (int)mgx_type_size(c->out->type);
+    while (x->kept && v > 1 && x->size % v)
+        v /= 2;
+    if (x->kept)
+        return v;
     for (int i = K; i <= V; i++) {
         const struct mgx_shape *s = &c->in[i];
         while (v > 1 &&
@@ -238,16 +252,18 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
                        const struct division *d)
 {
     const struct mgx_shape *q = x->q;
-    const int bytes = (int)mgx_type_size(q->type), wide = wide_of(c);
+    const int bytes = (int)mgx_type_size(q->type), wide = wide_of(c, x);
     mgx_str_printf(out,
                    "#define BATCH %" PRId64 "\n#define HEADS %" PRId64 "\n#define GROUP %" PRId64
                    "\n#define TOKENS %" PRId64 "\n#define C_ROWS %" PRId64 "\n#define SIZE %" PRId64
                    "\n#define WIDTH %" PRId64 "\n#define KEYS %d\n#define PARTS %d\n"
                    "#define BLOCK_THREADS %d\n#define STAGES %d\n#define WIDE %d\n#define PAD %d\n"
                    "#define COPIED %d\n#define PAIR %d\n",
-                   d->entries, q->lens[1], d->group, d->tokens, d->rows, q->lens[3], x->v->lens[3],
-                   d->keys, d->parts, d->threads, d->stages, wide, wide, wide * bytes >= 4,
+                   d->entries, q->lens[1], d->group, d->tokens, d->rows, x->size, x->width, d->keys,
+                   d->parts, d->threads, d->stages, wide, wide, wide * bytes >= 4,
                    wide > 1 ? 2 : 1);
+    mgx_str_printf(out, "#define KEPT %" PRId64 "\n#define SCALED_EACH %d\n#define KEPT_WORDS %d\n",
+                   x->kept, x->each, x->size % 8 == 0);
     emit_width(out, "WIDE_TYPE", wide * bytes);
     emit_width(out, "PAIR_TYPE", wide > 1 ? 2 * bytes : bytes);
     if (d->units)
@@ -347,6 +363,7 @@ static void describe(struct gpu_cached *g, const struct mgx_plan_offer *c, const
     g->keys = (int)keys_of(x, c->in);
     g->bias = x->bias ? MORE : -1;
     g->sink = !x->how.sink ? -1 : x->texts ? SINK : MORE + x->how.bias;
+    g->kept = x->kept != 0;
     gpu_cache_strides(x->k, g->k);
     gpu_cache_strides(x->v, g->v);
     if (!x->texts)
@@ -413,12 +430,13 @@ enum mgx_status gpu_cached_launch(const struct gpu_cached *g, const struct gpu_c
                                   struct mgx_diag *diag)
 {
     assert(g->call.kernel && a->q && a->k && a->v);
-    enum { MOST_ARGS = 24 };
+    enum { MOST_ARGS = 26 };
     struct gpu_device *d = gpu_machine(machine)->device;
     void *const *first[] =
         {g->direct ? &a->out : &a->work, &a->q, &a->k, &a->v, &a->ends, &a->bias, &a->sink},
                 *const * more[] = {&a->new_k, &a->new_v, &a->cosines, &a->sines, &a->at},
-                *const * pages[] = {&a->past, &a->table};
+                *const * pages[] = {&a->past, &a->table},
+                *const * scales[] = {&a->k_scale, &a->v_scale};
     struct gpu_arg list[MOST_ARGS];
     int count = 0;
     for (int i = 0; i < 7; i++)
@@ -434,6 +452,8 @@ enum mgx_status gpu_cached_launch(const struct gpu_cached *g, const struct gpu_c
         list[count++] = (struct gpu_arg){&g->blocks, sizeof g->blocks, false};
         list[count++] = (struct gpu_arg){&g->pages, sizeof g->pages, false};
     }
+    for (int i = 0; i < 2 && g->kept; i++)
+        count = put_address(list, count, scales[i]);
     assert(count <= MOST_ARGS);
     const struct gpu_arg join[] = {{&a->out, sizeof(void *), true},
                                    {&a->work, sizeof(void *), true},
@@ -460,7 +480,9 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
                                       .sink = args->in[g->sink >= 0 ? g->sink : Q],
                                       .out = args->out,
                                       .past = g->pages ? args->in[PAST] : NULL,
-                                      .table = g->pages ? args->in[TABLE] : NULL};
+                                      .table = g->pages ? args->in[TABLE] : NULL,
+                                      .k_scale = args->in[step->in_count - 2],
+                                      .v_scale = args->in[step->in_count - 1]};
     return gpu_cached_launch(g, &a, args->machine, args->queue, diag);
 }
 

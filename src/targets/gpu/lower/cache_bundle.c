@@ -115,7 +115,7 @@ static bool find(const struct mgx_plan *plan, int s, struct found *f)
 {
     const struct mgx_plan_step *a = &plan->steps[s];
     *f = (struct found){.attention = a};
-    if (a->kernel != &gpu_kernel_cache_attention)
+    if (a->kernel != &gpu_kernel_cache_attention || ((const struct gpu_cached *)a->state)->kept)
         return false;
     for (int i = 0; i < 2; i++) {
         const struct mgx_plan_step *append = f->append[i] = step_of(plan, s, a->ins->in[K + i]);
