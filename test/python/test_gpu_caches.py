@@ -171,3 +171,28 @@ def test_sizes_left_open():
     t.check(text)
     met, plans = (int(n) for n in re.search(r"sizes: (\d+) met, (\d+) with a plan", t.p.explain()).groups())
     assert met == 2 and plans >= 1
+
+
+@pytest.mark.parametrize("kind", ["float_type", "half_type"])
+@pytest.mark.parametrize("batch, tokens, keys", [(2, 1, 300), (3, 2, 257), (1, 4, 600)])
+def test_few_queries_before_many_keys_that_are_no_cache(batch, tokens, keys, kind):
+    heads, size = 2, 16
+    p = migraphx.program()
+    main, rng = p.get_main_module(), np.random.default_rng(keys)
+    lens = {"q": [batch, heads, tokens, size], "k": [batch, heads, keys, size], "v": [batch, heads, keys, size], "mask": [batch, 1, 1, keys]}
+    type_ = np.float32 if kind == "float_type" else np.float16
+    feed = {n: rng.standard_normal(l).astype(type_) for n, l in lens.items()}
+    feed["mask"][:, :, :, ::3] = -60000  # hidden
+    given = {n: main.add_parameter(n, migraphx.shape(type=kind, lens=l)) for n, l in lens.items()}
+    op = lambda name, inputs, **how: main.add_instruction(migraphx.op(name, **how), inputs)
+    scores = op("dot", [given["q"], op("transpose", [given["k"]], permutation=[0, 1, 3, 2])])
+    scores = op("add", [scores, op("multibroadcast", [given["mask"]], out_lens=[batch, heads, tokens, keys])])
+    main.add_return([op("dot", [op("softmax", [scores], axis=3), given["v"]])])
+    p.compile(migraphx.get_target("gpu"), offload_copy=True)
+    assert "gpu::cache_attention" in p.explain() and "(reference)" not in p.explain()
+    got = np.array(p.run(feed)[0]).astype(np.float64)
+    q, k, v, mask = (feed[n].astype(np.float64) for n in lens)
+    s = q @ k.transpose(0, 1, 3, 2) + mask
+    w = np.exp(s - s.max(-1, keepdims=True))
+    want = w / w.sum(-1, keepdims=True) @ v
+    assert np.abs(got - want).max() < (2e-5 if kind == "float_type" else 4e-3) * np.abs(want).max()

@@ -214,10 +214,18 @@ static const char *refuses(const struct mgx_plan_offer *c)
         return "not attention to a cache";
     if (!mgx_shape_is_static(c->out) || !takes(gpu_machine(c->machine)->device, c->ins))
         return "tokens or heads too many for a block, or of another type";
-    for (int i = ENDS; i <= (paged ? TABLE : ENDS); i++)
-        if (!mgx_shape_is_standard(&c->in[i]))
-            return "ends that do not lie in order";
     return NULL;
+}
+
+// Lists of numbers are read in order: of those that are repeated, say, a copy is asked for.
+static bool wishes_lists(struct mgx_plan_offer *c, bool paged)
+{
+    for (int i = ENDS; i <= (paged ? TABLE : ENDS); i++)
+        if (!mgx_shape_is_standard(&c->in[i])) {
+            (void)mgx_plan_wish(c, i, MGX_PLAN_ROW_MAJOR, "ends that do not lie in order");
+            return true;
+        }
+    return false;
 }
 
 // --- text ---
@@ -388,7 +396,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const unsigned lists = x.texts ? 1u << ENDS | 1u << PAST | 1u << TABLE : 1u << ENDS;
     if (!divide(&d, gpu_machine(c->machine)->device, &x))
         return gpu_decline(c, NULL);
-    if (gpu_cache_wishes(c, ~lists))
+    if (wishes_lists(c, x.texts > 0) || gpu_cache_wishes(c, ~lists))
         return mgx_plan_refuse(c);
     if (c->out->strides[3] != 1 && c->out->lens[3] > 1)
         return gpu_decline(c, "heads of the result are not contiguous");
