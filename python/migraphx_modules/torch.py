@@ -17,15 +17,21 @@ import logging
 import operator
 import os
 import tempfile
+import threading
 import warnings
 
 import migraphx
 import torch
+import torch._dynamo.convert_frame
 from torch._dynamo import register_backend
 
 __all__ = ["backend"]
 
 _OPTIONS = {"fp16": False, "bf16": False, "exhaustive_tune": False, "threads": 0, "fast_math": True, "verbose": False}
+
+
+# Export changes what all threads see of torch: one at a time, and none while dynamo compiles.
+_exporting = getattr(torch._dynamo.convert_frame, "compile_lock", None) or threading.RLock()
 
 
 class _NotTaken(Exception):
@@ -50,42 +56,64 @@ class _Graph:
     def __init__(self, module, example_inputs, options):
         self._module, self._options = module, options
         self._places = [n for n in module.graph.nodes if n.op == "placeholder"]
-        self._kinds = [_kind(example, place) for example, place in zip(example_inputs, self._places)]
+        self._kinds = _kinds_of(example_inputs, self._places)
         self._given = [i for i, kind in enumerate(self._kinds) if kind == "input"]
-        self._runner, self._held, self._reason = None, None, None
+        self._ready, self._reason, self._values_change = None, None, False
 
     def __call__(self, *args):
-        if self._reason is not None or (torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)):
+        if not self._given or self._reason is not None or _wants_gradients(args):
             return self._module(*args)
         try:
-            return self._run(args, [args[i].detach() for i in self._given])
+            return self._run(args)
         except _NotTaken as e:
             self._reason = str(e)
             warnings.warn(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes runs in torch: {e}", stacklevel=2)
             return self._module(*args)
 
-    def _run(self, args, inputs):
+    def _run(self, args):
         """A model has hundreds of weights, so they are looked at behind the run, when a card is already at work; it is made again if
         one was changed."""
-        results = None
-        if self._runner is not None and self._runner.fits(inputs):
-            results = self._runner.run(inputs)
-        if results is None or not self._held.same(args):
-            self._runner, self._held = None, None  # their memory goes before the next ones take theirs
-            runner, held = self._compile(args), _Held(args, self._kinds)
-            if not runner.fits(inputs):
-                raise _NotTaken("export fixes a length that changes")
-            results = runner.run(inputs)
-            self._runner, self._held = runner, held
+        results = self._run_ready(self._ready, args)
+        if results is None:
+            with _exporting:
+                results = self._run_ready(self._ready, args)  # another thread may have made it
+                if results is None:
+                    before, self._ready = self._ready, None  # its memory goes before the next ones take theirs
+                    self._values_change = self._values_change or (before is not None and before[1].values_differ(args))
+                    del before
+                    self._ready = self._compile(args)
+                    results = self._run_ready(self._ready, args)
+        if results is None:
+            raise _NotTaken("export fixes a length that changes")
         return results
+
+    def _run_ready(self, ready, args):
+        """None: it is not made, or of other lengths, weights or values."""
+        if ready is None:
+            return None
+        runner, held = ready
+        inputs = [args[i].detach() for i in self._given]
+        if held.open:
+            inputs += runner.values_of(held.values(args))
+        results = runner.run(inputs) if runner.fits(inputs) else None
+        return results if results is not None and held.same(args) else None
 
     def _compile(self, args):
         card = _card_of(args)
-        frozen = _Frozen(self._module, self._places, self._kinds, args)
-        model = _Model(_export(frozen, frozen.examples(args)), self._options)
-        if self._options["verbose"]:
-            print(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes, inputs {', '.join(model.names)}")
-        return _OnProcessor(model) if card is None else _OnCard(model, card)
+        wanted = _results_of(self._module, self._places, self._kinds, card)
+        held = _Held(args, self._kinds, self._values_change)
+        try:
+            frozen = _Frozen(self._module, self._places, self._kinds, args, self._values_change)
+            model = _Model(_export(frozen, frozen.examples(args)), self._options, wanted)
+            if self._options["verbose"]:
+                print(f"migraphx: a graph of {len(self._module.graph.nodes)} nodes, inputs {', '.join(model.names)}")
+            return (_OnProcessor(model) if card is None else _OnCard(model, card)), held
+        except _NotTaken as e:
+            raise _NotTaken(f"{e} (where its numbers are inputs, for they change)" if held.open and held.values(args) else str(e)) from None
+
+
+def _wants_gradients(args):
+    return torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
 
 
 def _picks(indices):
@@ -98,20 +126,28 @@ _place_of, _version_of = torch.Tensor.data_ptr, operator.attrgetter("_version")
 
 
 class _Held:
-    """The weights and numbers that a program was made of. Aliases of the weights keep their memory, so that no others come to lie there."""
+    """The weights and numbers that a program was made of. Aliases of the weights keep their memory, so that no others come to lie there.
+    Where the values are open, they are inputs and may change."""
 
-    def __init__(self, args, kinds):
-        indices = {of: [i for i, kind in enumerate(kinds) if kind == of] for of in ("weight", "number")}
-        self._weights, self._numbers = _picks(indices["weight"]), _picks(indices["number"])
-        self._counting = _picks(i for i in indices["weight"] if not args[i].is_inference())  # those of inference_mode have no versions
+    def __init__(self, args, kinds, values_are_open):
+        weights = [i for i, kind in enumerate(kinds) if kind == "weight"]
+        self.open, self._weights = values_are_open, _picks(weights)
+        self._numbers = [i for i, kind in enumerate(kinds) if kind in ("number", "count")]
+        self._counting = _picks(i for i in weights if not args[i].is_inference())  # those of inference_mode have no versions
         self._aliases = [w.detach() for w in self._weights(args)]
         self._places = list(map(_place_of, self._weights(args)))
         self._versions = list(map(_version_of, self._counting(args)))
-        self._values = list(map(float, self._numbers(args)))
+        self._values = self.values(args)
+
+    def values(self, args):
+        return [a.item() if isinstance(a, torch.Tensor) else int(a) for a in (args[i] for i in self._numbers)]
+
+    def values_differ(self, args):
+        return self.values(args) != self._values
 
     def same(self, args):
         return (list(map(_place_of, self._weights(args))) == self._places and list(map(_version_of, self._counting(args))) == self._versions
-                and list(map(float, self._numbers(args))) == self._values)
+                and (self.open or not self.values_differ(args)))
 
 
 class _Card:
@@ -135,14 +171,39 @@ def _card_of(args):
     return _Card(next(iter(devices)))
 
 
+def _results_of(module, places, kinds, card):
+    """The types of the graph's results, None where dynamo does not say; refuses what the engine has no tensors of, and what lies elsewhere
+    than the runs."""
+    device = torch.device("cpu") if card is None else card.device
+    results = next(n for n in module.graph.nodes if n.op == "output").args[0]
+    wanted = [n.meta.get("example_value", _UNKNOWN) if isinstance(n, torch.fx.Node) else n for n in results]
+    for fake in [*(n.meta.get("example_value") for n, kind in zip(places, kinds) if kind == "input"), *wanted]:
+        if fake is not _UNKNOWN and not isinstance(fake, torch.Tensor):
+            raise _NotTaken("a result of it is no tensor")
+        if fake is not _UNKNOWN and fake.is_complex():
+            raise _NotTaken("it has complex numbers going in or out")
+    for fake in wanted:
+        if fake is not _UNKNOWN and fake.device != device:
+            raise _NotTaken(f"a result of it lies on {fake.device}, its tensors on {device}")
+    return [None if fake is _UNKNOWN else fake.dtype for fake in wanted]
+
+
+_UNKNOWN = object()
+
+
 # --- programs ---
+
+
+_TYPES = {"float_type": torch.float32, "half_type": torch.float16, "bf16_type": torch.bfloat16, "double_type": torch.float64,
+          "int8_type": torch.int8, "uint8_type": torch.uint8, "int16_type": torch.int16, "int32_type": torch.int32,
+          "int64_type": torch.int64, "bool_type": torch.bool}
 
 
 class _Model:
     """An exported graph as a file, with its weights beside it."""
 
-    def __init__(self, exported, options):
-        self.options = options
+    def __init__(self, exported, options, wanted):
+        self.options, self._wanted = options, wanted
         self.names = [v.name for v in exported.model.graph.inputs]
         self._folder = tempfile.TemporaryDirectory()
         self._path = os.path.join(self._folder.name, "model.onnx")
@@ -153,11 +214,17 @@ class _Model:
             program = migraphx.parse_onnx(self._path, **how)
         except RuntimeError as e:
             raise _NotTaken(str(e).replace("\n", "; ")) from None
+        self._check_results(program)
         if self.options["fp16"]:
             migraphx.quantize_fp16(program)
         if self.options["bf16"]:
             migraphx.quantize_bf16(program)
         return program
+
+    def _check_results(self, program):
+        got = [_TYPES.get(s.type_string()) for s in program.get_output_shapes()]
+        if len(got) != len(self._wanted) or any(w not in (None, g) for g, w in zip(got, self._wanted)):
+            raise _NotTaken(f"export gives results of {', '.join(map(str, got))}, torch of {', '.join(map(str, self._wanted))}")
 
     def chosen(self, *names):
         return {name: self.options[name] for name in names}
@@ -178,6 +245,12 @@ def _fixed_of(shape):
 class _Runner:
     """Programs of a model, which take inputs of some lengths."""
 
+    device = torch.device("cpu")
+
+    def values_of(self, values):
+        """Numbers as inputs, where they are some."""
+        return [torch.full((), v, dtype=torch.int64 if isinstance(v, int) else torch.get_default_dtype(), device=self.device) for v in values]
+
     def fits(self, inputs):
         return all(x.shape[axis] == size for x, fixed in zip(inputs, self._fixed) for axis, size in fixed)
 
@@ -196,11 +269,6 @@ class _OnProcessor(_Runner):
         return tuple(torch.from_dlpack(r) for r in results)
 
 
-_TYPES = {"float_type": torch.float32, "half_type": torch.float16, "bf16_type": torch.bfloat16, "double_type": torch.float64,
-          "int8_type": torch.int8, "uint8_type": torch.uint8, "int16_type": torch.int16, "int32_type": torch.int32,
-          "int64_type": torch.int64, "bool_type": torch.bool}
-
-
 def _rounds(place):
     """May what floats multiply be rounded (TF32) there, as the program has set it? torch refuses its older word where the newer was said."""
     try:
@@ -215,24 +283,28 @@ class _OnCard(_Runner):
     _MOST, _ALIGNED = 16, 16
 
     def __init__(self, model, card):
-        self._model, self._card, self._device = model, card, card.device
+        self._model, self._card, self.device = model, card, card.device
         self._fixed = _fixed_lengths(model.parse(dynamic_dims=True), model.names)
-        self._programs = collections.OrderedDict()
+        self._programs, self._lock = collections.OrderedDict(), threading.Lock()
 
     def run(self, inputs):
         key = tuple(x.shape for x in inputs)
-        if key not in self._programs:
-            self._programs[key] = self._compile(inputs)
-        self._programs.move_to_end(key)
-        while len(self._programs) > self._MOST:
-            self._programs.popitem(last=False)
-        program, takes, gives = self._programs[key]
+        program, takes, gives = self._program_for(key, inputs)
         inputs = [self._as_read(x) for x in inputs]
-        results = tuple(torch.empty(lens, dtype=kind, device=self._device) for _, _, lens, kind in gives)
+        results = tuple(torch.empty(lens, dtype=kind, device=self.device) for _, _, lens, kind in gives)
         params = {name: self._lend(shape, inputs[i]) for i, name, shape in takes}
         params.update({name: self._lend(shape, y) for (name, shape, _, _), y in zip(gives, results)})
         program.run_async(params, self._card.stream(), "cudaStream_t")
         return results
+
+    def _program_for(self, key, inputs):
+        with self._lock:
+            if key not in self._programs:
+                self._programs[key] = self._compile(inputs)
+            self._programs.move_to_end(key)
+            while len(self._programs) > self._MOST:
+                self._programs.popitem(last=False)
+            return self._programs[key]
 
     def _compile(self, inputs):
         if any(x.numel() == 0 for x in inputs):
@@ -256,7 +328,7 @@ class _OnCard(_Runner):
 
     def _as_read(self, x):
         """Row-major and aligned, on the card: as it is, mostly."""
-        x = x.to(self._device).contiguous()
+        x = x.to(self.device).contiguous()
         return x if x.data_ptr() % self._ALIGNED == 0 else x.clone()
 
     def _lend(self, shape, x):
@@ -269,6 +341,17 @@ class _OnCard(_Runner):
 def _is_number(place):
     """A number of Python's that dynamo hands over as a tensor, for the graph to ask its value."""
     return bool(place.users) and all(user.target == "item" for user in place.users)
+
+
+def _kinds_of(examples, places):
+    """What each argument is: an input, a weight, a number of Python's, a length that inputs have too, a count that none has."""
+    kinds = [_kind(example, place) for example, place in zip(examples, places)]
+    known = {_symbol(size) for place, kind in zip(places, kinds) if kind == "input" for size in place.meta["example_value"].shape}
+    for i, (place, kind) in enumerate(zip(places, kinds)):
+        symbol = _symbol(place.meta.get("example_value"))
+        if kind == "length" and symbol is not None and symbol not in known and place.users:  # nobody reads what is a stride alone
+            kinds[i] = "count"
+    return kinds
 
 
 def _kind(example, place):
@@ -372,8 +455,8 @@ def _spelled(module):
     return torch.fx.GraphModule(module, graph)
 
 
-def _with_numbers(module, kinds, args):
-    """The graph with numbers in the place of tensors that only hold one."""
+def _with_numbers(module, kinds, args, are_open):
+    """The graph with numbers in the place of tensors that only hold one, or with the tensors themselves where they are inputs."""
     module = _spelled(module)
     if "number" not in kinds:
         return module
@@ -381,7 +464,7 @@ def _with_numbers(module, kinds, args):
     graph.output(graph.graph_copy(module.graph, {}))
     for place, kind, a in zip([n for n in graph.nodes if n.op == "placeholder"], kinds, args):
         for user in list(place.users) if kind == "number" else ():
-            user.replace_all_uses_with(a.item())
+            user.replace_all_uses_with(place if are_open else a.item())
             graph.erase_node(user)
     return torch.fx.GraphModule(module, graph)
 
@@ -392,75 +475,85 @@ def _symbol(size):
 
 
 class _Frozen(torch.nn.Module):
-    """The graph as a module of its tensor inputs alone: weights are its buffers, lengths come from where inputs have them."""
+    """The graph as a module of its tensor inputs alone: weights are its buffers, lengths come from where inputs have them. Numbers and
+    counts are constants, or behind the tensors where they are open."""
 
-    def __init__(self, module, places, kinds, args):
+    def __init__(self, module, places, kinds, args, values_are_open):
         super().__init__()
-        self.module, self.kinds = _with_numbers(module, kinds, args), kinds
+        self.module, self.kinds, self.values_are_open = _with_numbers(module, kinds, args, values_are_open), kinds, values_are_open
         self.fakes = [n.meta.get("example_value") for n, kind in zip(places, kinds) if kind == "input"]
         where = {}
         for i, fake in enumerate(self.fakes):
             for axis, size in enumerate(fake.shape):
                 where.setdefault(_symbol(size), (i, axis))
-        self.lengths = []
+        self.lengths = {}
         for i, (place, kind) in enumerate(zip(places, kinds)):
             if kind == "weight":
                 self.register_buffer(f"weight{i}", args[i].detach())
-            elif kind == "length":
-                value = place.meta.get("example_value")
-                known = _symbol(value) is None or not place.users  # nobody reads what is a stride alone
-                self.lengths.append(where.get(_symbol(value), args[i] if known else None))
-                if self.lengths[-1] is None:
-                    raise _NotTaken(f"length {value} is of no input")
+            elif kind in ("length", "count"):
+                symbol = _symbol(place.meta.get("example_value"))
+                self.lengths[i] = where.get(symbol, args[i]) if symbol is not None else args[i]
             elif kind == "other":
                 raise _NotTaken(f"input {place.name} is no tensor")
 
     def forward(self, *tensors):
-        args, lengths, rest = [], iter(self.lengths), iter(tensors)
+        args, rest, values = [], iter(tensors), iter(tensors[len(self.fakes):])
         for i, kind in enumerate(self.kinds):
             if kind == "weight":
                 args.append(getattr(self, f"weight{i}"))
+            elif kind in ("number", "count") and self.values_are_open:
+                args.append(next(values))
             elif kind == "number":
                 args.append(None)  # nobody reads it any more
-            elif kind == "length":
-                at = next(lengths)
+            elif kind in ("length", "count"):
+                at = self.lengths[i]
                 args.append(tensors[at[0]].shape[at[1]] if isinstance(at, tuple) else at)
             else:
                 args.append(next(rest))
         return tuple(self.module(*args))
 
     def open_axes(self):
-        return tuple({axis: torch.export.Dim.AUTO for axis, size in enumerate(fake.shape) if _symbol(size)} for fake in self.fakes)
+        """Of all that forward takes: the open axes of tensors, and the counts."""
+        axes = [{axis: torch.export.Dim.AUTO for axis, size in enumerate(fake.shape) if _symbol(size)} for fake in self.fakes]
+        of = {"number": {}, "count": torch.export.Dim.AUTO}
+        return (*axes, *(of[kind] for kind in self.kinds if self.values_are_open and kind in of))
 
     def examples(self, args):
         """The inputs, where an open length is 2 at least: export takes 0 and 1 for fixed ones."""
         given = [a for a, kind in zip(args, self.kinds) if kind == "input"]
+        values = [a.to(torch.get_default_dtype()) if kind == "number" else max(int(a), 2) for a, kind in zip(args, self.kinds)
+                  if self.values_are_open and kind in ("number", "count")]
         if all(size >= 2 for a, axes in zip(given, self.open_axes()) for axis, size in enumerate(a.shape) if axis in axes):
-            return [a.detach() for a in given]
+            return [*(a.detach() for a in given), *values]
         sizes = {}
         for fake, a in zip(self.fakes, given):
             for size, real in zip(fake.shape, a.shape):
                 if _symbol(size):
                     sizes[_symbol(size)] = max(int(real), 2)
-        return [torch.zeros([sizes.get(_symbol(s), r) for s, r in zip(fake.shape, a.shape)], dtype=a.dtype, device=a.device)
-                for fake, a in zip(self.fakes, given)]
+        return [*(torch.zeros([sizes.get(_symbol(s), r) for s, r in zip(fake.shape, a.shape)], dtype=a.dtype, device=a.device)
+                  for fake, a in zip(self.fakes, given)), *values]
 
 
 def _export(frozen, inputs):
     try:
-        program = torch.export.export(frozen, tuple(inputs), dynamic_shapes=(frozen.open_axes(),), strict=False)
-        signature = program.run_decompositions({}).graph_signature  # which has writes as results
-        written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
-        if written:
-            raise _NotTaken(f"{', '.join(sorted(written))} is written in place")
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # which packages it does without is no news
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return torch.onnx.export(program, dynamo=True, verbose=False)
+        with torch._dynamo.config.patch(error_on_nested_fx_trace=False):  # what others' threads compiled runs as it is meanwhile
+            return _exported(frozen, inputs)
     except _NotTaken:
         raise
     except Exception as e:  # whatever the exporter says
         raise _NotTaken(f"export: {_first_line(e)}") from None
+
+
+def _exported(frozen, inputs):
+    program = torch.export.export(frozen, tuple(inputs), dynamic_shapes=(frozen.open_axes(),), strict=False)
+    signature = program.run_decompositions({}).graph_signature  # which has writes as results
+    written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
+    if written:
+        raise _NotTaken(f"{', '.join(sorted(written))} is written in place")
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # which packages it does without is no news
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.onnx.export(program, dynamo=True, verbose=False)
 
 
 def _first_line(error):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """torch.compile with backend "migraphx", where torch and its ONNX exporter are installed."""
+import threading
 import warnings
 
 import pytest
@@ -151,6 +152,79 @@ def test_weights_that_are_replaced(how):
 def test_weights_that_count_no_changes():
     with torch.inference_mode():
         check(nn.Linear(3, 2), (torch.randn(4, 3),))
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_numbers_that_change_are_inputs(kind, monkeypatch):
+    """They are constants once, inputs from the second change on: a loop over steps must not be exported at every step."""
+    class Steps(nn.Module):
+        def forward(self, x, step):
+            return torch.sin(x * step) + step
+
+    if kind is int and tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+        pytest.skip("torch.export has no open counts")
+    exports, export = [], torch.export.export
+    monkeypatch.setattr(torch.export, "export", lambda *args, **how: exports.append(1) or export(*args, **how))
+    check(Steps(), *[(torch.randn(3, 4), kind(2 + n) + (0.5 if kind is float else 0)) for n in range(7)])
+    assert len(exports) <= 3
+
+
+def test_a_count_is_a_length_too():
+    class Repeats(nn.Module):
+        def forward(self, x, count):
+            return x.repeat(count, 1), torch.arange(count)
+
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+        pytest.skip("torch.export has no open counts")
+    check(Repeats(), *[(torch.randn(3, 4), n) for n in (2, 5, 7, 3)])
+
+
+def test_complex_numbers_stay_torchs():
+    class Squares(nn.Module):
+        def forward(self, x):
+            return (x * x.conj()).real
+
+    class Transforms(nn.Module):
+        def forward(self, x):
+            return torch.fft.rfft(x)
+
+    with torch.no_grad():
+        for module, x in ((Squares(), torch.randn(3, 4, dtype=torch.complex64)), (Transforms(), torch.randn(3, 4))):
+            with pytest.warns(UserWarning, match="complex numbers"):
+                torch.testing.assert_close(torch.compile(module, backend="migraphx")(x), module(x))
+
+
+def test_graphs_that_read_nothing_stay_torchs_without_a_word():
+    class Counts(nn.Module):
+        def forward(self, x):
+            y = torch.arange(5) * 2
+            torch._dynamo.graph_break()
+            return x + y
+
+    check(Counts(), (torch.randn(3, 5),))
+
+
+def test_threads():
+    """One exports while others compile and run."""
+    model = nn.Sequential(nn.Linear(16, 16), nn.ReLU()).eval()
+    compiled, failures = torch.compile(model, backend="migraphx"), []
+    inputs = [torch.randn(n + 2, 16) for n in range(6)]
+
+    def work(first):
+        try:
+            with torch.no_grad():
+                for i in range(20):
+                    x = inputs[(first + i) % len(inputs)]
+                    torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-4)
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
 
 
 def test_what_is_not_taken_runs_in_torch_and_is_named():
