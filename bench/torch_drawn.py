@@ -139,7 +139,7 @@ def tensors(value):
 
 
 def difference(got, want):
-    """The largest relative RMS; infinity where shapes or integers differ."""
+    """The largest relative RMS; infinity where shapes or integers differ, or a number is finite on one side alone."""
     import torch
     worst = 0.0 if len(got) == len(want) else math.inf
     for a, b in zip(got, want):
@@ -149,6 +149,9 @@ def difference(got, want):
             worst = max(worst, 0.0 if torch.equal(a, b) else math.inf)
         elif b.numel():
             a, b = a.double(), b.double()
+            if not torch.equal(a.isfinite(), b.isfinite()):
+                return math.inf
+            a, b = a[a.isfinite()], b[b.isfinite()]
             worst = max(worst, float((a - b).norm() / max(float(b.norm()), 1e-30)))
     return worst
 
