@@ -13,6 +13,7 @@ instead of doing something else. Needs numpy.
 import enum
 import mmap
 import os
+import threading
 import warnings
 
 import migraphx
@@ -414,6 +415,17 @@ class InferenceSession:
         with _Errors():
             got = [_plain(v) for v in self._program.run(feed)]
         return [got[names.index(n)] for n in output_names] if output_names else got
+
+    def run_async(self, output_names, input_feed, callback, user_data=None, run_options=None):
+        """run in a thread of its own, then callback(results, user_data, error): a text, empty where all went well, else results are None."""
+        def work():
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as e:
+                results, error = None, str(e) or type(e).__name__
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, daemon=True).start()
 
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         return [OrtValue(v) for v in self.run(output_names, input_dict_ort_values)]

@@ -2,6 +2,7 @@
 """migraphx.session: one program for it and for ONNX Runtime, and what it says of what it has not."""
 import subprocess
 import sys
+import threading
 
 import migraphx.session as ours
 import numpy as np
@@ -118,6 +119,22 @@ def test_what_a_model_says_of_itself(tmp_path):
 def test_options_of_onnx_runtimes_own_provider_are_taken():
     options = [("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})]
     assert ours.InferenceSession(model(), providers=options).run(None, {"x": X})[0].shape == (5, 4)
+
+
+def test_runs_in_a_thread_of_their_own():
+    session, answers, done = ours.InferenceSession(model()), [], threading.Semaphore(0)
+
+    def called(*answer):
+        answers.append(answer)
+        done.release()
+
+    session.run_async(["y"], {"x": X}, called, "mine")
+    assert done.acquire(timeout=60)
+    session.run_async(["y"], {"x": X[:, :2]}, called, None)
+    assert done.acquire(timeout=60)
+    (results, mine, error), (none, _, why) = answers
+    assert mine == "mine" and error == "" and np.array_equal(results[0], session.run(["y"], {"x": X})[0])
+    assert none is None and "Incorrect shape" in why
 
 
 def test_calls_that_programs_begin_with():
