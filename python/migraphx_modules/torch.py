@@ -546,14 +546,39 @@ def _export(frozen, inputs):
 
 def _exported(frozen, inputs):
     program = torch.export.export(frozen, tuple(inputs), dynamic_shapes=(frozen.open_axes(),), strict=False)
-    signature = program.run_decompositions({}).graph_signature  # which has writes as results
-    written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
-    if written:
-        raise _NotTaken(f"{', '.join(sorted(written))} is written in place")
+    if _may_write(program.graph):
+        signature = program.run_decompositions({}).graph_signature  # which has writes as results, and takes its time
+        written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
+        if written:
+            raise _NotTaken(f"{', '.join(sorted(written))} is written in place")
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # which packages it does without is no news
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.onnx.export(program, dynamo=True, verbose=False)
+
+
+def _may_write(graph):
+    """May an operator write where an input or a weight lies? Most that write, as activations in place, do so where the graph computed."""
+    for n in graph.nodes:
+        if n.op != "call_function" or n.target is operator.getitem:
+            continue
+        schema = getattr(n.target, "_schema", None)
+        if schema is None and not isinstance(n.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return True  # an operator with graphs in it
+        if schema is not None and schema.is_mutable and (n.kwargs or any(
+                a.alias_info is not None and a.alias_info.is_write and _is_given(x) for a, x in zip(schema.arguments, n.args))):
+            return True
+    return False
+
+
+def _is_given(value):
+    """Is it an input, a weight, or a view of one?"""
+    while isinstance(value, torch.fx.Node) and value.op == "call_function":
+        schema = getattr(value.target, "_schema", None)
+        if schema is not None and not any(r.alias_info for r in schema.returns):
+            return False
+        value = value.args[0] if value.args else None
+    return True
 
 
 def _first_line(error):

@@ -254,6 +254,28 @@ def test_what_is_written_in_place_stays_torchs():
         assert [float(compiled(x)[0]) for _ in range(3)] == [1, 2, 3]
 
 
+@pytest.mark.parametrize("how", ["computed", "a view of what is computed", "an input", "a view of an input", "a weight", "a piece"])
+def test_writes_to_what_is_given_alone_stay_torchs(how):
+    class Writes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("b", torch.ones(4))
+
+        def forward(self, x):
+            y = {"computed": x * 2, "a view of what is computed": (x * 2).t()[1:], "an input": x, "a view of an input": x[1:].view(-1),
+                 "a weight": self.b, "a piece": x.split(1)[1]}[how]
+            y.relu_()
+            return x + self.b
+
+    module, x = Writes(), torch.randn(3, 4)
+    compiled, ours, theirs = torch.compile(module, backend="migraphx"), x.clone(), x.clone()
+    with torch.no_grad(), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        torch.testing.assert_close(compiled(ours), module(theirs))
+        torch.testing.assert_close(ours, theirs)
+    assert any("in place" in str(w.message) for w in said) == ("computed" not in how)
+
+
 def test_gradients_are_torchs():
     module = nn.Linear(3, 2)
     y = torch.compile(module, backend="migraphx")(torch.randn(4, 3))
