@@ -4,6 +4,7 @@
 //     multibroadcast(f(byte_range(x)[i], c))  =>  f(multibroadcast(byte_range(x)[i]), multibroadcast(c))
 //
 //     quantizelinear(x, r[0], r[1])  =>  quantizelinear(x r[2] + r[3], 1 / 255)       r: byte_range(y)
+//     byte_range(reshape(x))  =>  byte_range(x)                   or whatever else moves all of x
 //
 // f is a few light element-wise steps of one number, or of one for each column: a scale times
 // those of the weights, a zero point times their sums. Each would be a launch of its own; as a
@@ -113,9 +114,33 @@ static struct mgx_ins *share(struct mgx_ins *ins)
     return x && in[1] ? mgx_insert(ins->owner, ins, ins->op, ins->attr, in, 2, NULL, 0) : NULL;
 }
 
+static bool moves_all(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_reshape || ins->op == &mgx_op_transpose ||
+           ins->op == &mgx_op_contiguous || ins->op == &mgx_op_squeeze ||
+           ins->op == &mgx_op_unsqueeze || ins->op == &mgx_op_flatten;
+}
+
+// The range of what is moved, from where it was before; NULL: it is that already.
+static struct mgx_ins *earlier(struct mgx_ins *ins)
+{
+    struct mgx_ins *from = ins->in[0];
+    while (moves_all(from))
+        from = from->in[0];
+    return from != ins->in[0] && from->next
+               ? mgx_emit_unary(from->next, &mgx_op_byte_range, from) // beside what makes it
+               : NULL;
+}
+
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     MGX_EACH (ins, m) {
+        struct mgx_ins *before = ins->op == &mgx_op_byte_range ? earlier(ins) : NULL;
+        if (before) {
+            mgx_replace_uses(ins, before);
+            c->changed = true;
+            continue;
+        }
         struct mgx_ins *shared = share(ins);
         if (shared) {
             mgx_replace_uses(ins, shared);

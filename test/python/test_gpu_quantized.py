@@ -321,6 +321,123 @@ def test_ranges(elements, first):
         assert got[2] == pytest.approx(1 / (255 * scale), rel=1e-6) and got[3] == pytest.approx(got[1] / 255, rel=1e-6)
 
 
+def range_of(x):
+    low, high = min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
+    scale = (high - low) / np.float32(255) or np.float32(1)
+    return scale, np.clip(np.rint(-low / scale), 0, 255)
+
+
+def producers(b, kind, shape):
+    """What leaves its range beside it: element-wise work, a normalisation, a maximum over windows, a product, parts of a concat."""
+    x = (b.rng.standard_normal(shape) * b.rng.uniform(0.1, 10)).astype(np.float32)
+    p = b.param(x)
+    if kind == "pointwise":
+        return b.op("relu", [b.op("sub", [p, b.over(np.float32(0.5), shape)])]), np.maximum(x - np.float32(0.5), 0)
+    if kind == "softmax":
+        e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+        return b.op("softmax", [p], axis=len(shape) - 1), (e / e.sum(-1, keepdims=True)).astype(np.float32)
+    if kind == "pooling":
+        windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (2, 3))[:, :, ::2, ::2]
+        return b.op("pooling", [p], mode=migraphx.op.pooling_mode.max if hasattr(migraphx.op, "pooling_mode") else 1, padding=[0, 0], stride=[2, 2], lengths=[2, 2]), windows.max((4, 5))
+    if kind == "product":
+        w = b.rng.integers(-3, 4, (shape[-1], 64)).astype(np.float32)
+        x = b.feeds["p0"] = np.rint(x)
+        return b.op("dot", [p, b.op("multibroadcast", [b.literal(w)], out_lens=[*shape[:-2], *w.shape])]), x @ w
+    parts = [b.op("relu", [p]), b.op("neg", [p])]
+    return b.op("concat", parts, axis=len(shape) - 1), np.concatenate([np.maximum(x, 0), -x], -1)
+
+
+@pytest.mark.parametrize("shape", [[3, 5], [2, 40, 64], [1, 24, 30, 64], [2, 33, 130, 100]])
+@pytest.mark.parametrize("kind", ["pointwise", "softmax", "pooling", "product", "concat"])
+def test_ranges_that_are_left(kind, shape):
+    """A range follows from what the blocks in front leave: nothing is read once more."""
+    if kind == "pooling" and len(shape) != 4:
+        return
+    b = Builder([SEED, 11, len(shape)])
+    y, want = producers(b, kind, shape)
+    b.main.add_return([y, b.op("byte_range", [y])])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    assert ": ref (" not in said and (kind == "product" or "joins what the steps in front leave" in said), said
+    for _ in range(3):
+        got, found = (np.array(r) for r in b.program.run(b.feeds))
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+        scale, zero = range_of(got)
+        assert found[0] == pytest.approx(scale, rel=1e-6) and found[1] == zero, (found, scale, zero)
+
+
+def made_bytes(b, y, shape):
+    """Bytes by y's own range, as DynamicQuantizeLinear makes them, and their zero point."""
+    found = b.op("byte_range", [y])
+    scale, zero = (b.op("reshape", [b.op("slice", [found], axes=[0], starts=[i], ends=[i + 1])], dims=[1]) for i in range(2))
+    zero = b.op("convert", [zero], target_type="uint8_type")
+    spread = [b.op("multibroadcast", [v], out_lens=list(shape)) for v in (scale, zero)]
+    return b.op("quantizelinear", [y, *spread]), zero
+
+
+@pytest.mark.parametrize("case", range(4 * CASES))
+def test_bytes_of_a_range(case):
+    """Products of what is quantized while it runs: by steps of one, so that every byte is known. Ranges are left by what is in front, bytes are
+    made on the way to the product or padded on theirs, weights have a zero point or none."""
+    b = Builder([SEED, 13, case])
+    size, channels, columns = b.pick(1, 7, 14, 29), b.pick(4, 16, 24, 40, 64, 100, 192), b.pick(8, 16, 30, 64, 130)
+    kind, k = b.pick("int8", "uint8"), b.pick(1, 1, 3)
+    batch, dot = b.pick(1, 2, 5), b.rng.integers(3) == 0
+    shape = [batch, size * size + 1, channels] if dot else [batch, channels, size, size]
+    x = b.rng.integers(-100, 156, shape).astype(np.float32)
+    x.flat[0], x.flat[-1] = -100, 155
+    same = np.eye(channels, dtype=np.float32)  # a product leaves x as the next one likes it to lie
+    if dot:
+        y = b.op("dot", [b.param(x), b.op("multibroadcast", [b.literal(same)], out_lens=[batch, channels, channels])])
+    else:
+        y = b.op("convolution", [b.param(x), b.literal(same[:, :, None, None])], padding=[0, 0], stride=[1, 1], dilation=[1, 1])
+    made, zero = made_bytes(b, y, shape)
+    q = b.zero(kind, 0.5)
+    if dot:
+        w = b.bytes(kind, [channels, columns])
+        right = b.op("multibroadcast", [b.literal(w)], out_lens=[batch, channels, columns])
+        product = b.op("quant_dot", [made, right, zero, b.literal(np.array([q]))])
+        want = x.astype(np.int64) @ (w.astype(np.int64) - int(q))
+    else:
+        pad = b.pick(0, 1) if k > 1 and size > 1 else 0
+        k = k if size + 2 * pad >= k else 1
+        w, stride = b.bytes(kind, [columns, channels, k, k]), b.pick(1, 1, 2)
+        product = b.op("quant_convolution", [made, b.literal(w), zero, b.literal(np.array([q]))], padding=[pad, pad], stride=[stride, stride], dilation=[1, 1])
+        wide = np.pad(x.astype(np.int64), [(0, 0), (0, 0), (pad, pad), (pad, pad)])
+        windows = np.lib.stride_tricks.sliding_window_view(wide, (k, k), (2, 3))[:, :, ::stride, ::stride]
+        want = np.einsum("nchwij,ocij->nohw", windows, w.astype(np.int64) - int(q))
+    if b.rng.integers(2):
+        product, want = b.op("convert", [product], target_type="float_type"), want
+        other = b.op("relu", [product])
+        b.main.add_return([other, b.op("byte_range", [other])])  # ... whose range somebody wants, too
+        want = np.maximum(want, 0)
+    else:
+        b.main.add_return([product])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    assert ": ref (" not in said, said
+    for _ in range(3):
+        got = [np.array(r) for r in b.program.run(b.feeds)]
+        np.testing.assert_array_equal(got[0].astype(np.int64), want)
+        if len(got) > 1:
+            assert got[1][0] == pytest.approx(range_of(got[0])[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0])
+def test_ranges_of_what_is_no_number(value):
+    """As the reference: a value that is none, an infinite one, and nothing but zeros."""
+    results = []
+    for target in ("gpu", "ref"):
+        b = Builder([SEED, 12])
+        x = np.zeros(700, np.float32)
+        x[345] = value
+        y = b.op("mul", [b.param(x), b.over(np.float32(2), [700])])
+        b.main.add_return([b.op("byte_range", [b.op("relu", [y])])])
+        b.program.compile(migraphx.get_target(target))
+        results.append(np.array(b.program.run(b.feeds)[0]))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
+
+
 @pytest.mark.parametrize("channels", [24, 40, 44])
 def test_lines(channels):
     """Images whose channels are no whole lines begin at such all the same, pixel by pixel, where convolutions alone read them."""

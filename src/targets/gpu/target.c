@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "targets/gpu/lower/cache.h"
 #include "targets/gpu/lower/few.h"
+#include "targets/gpu/lower/ranged.h"
 #include "targets/gpu/vendor/vendor.h"
 #include "targets/stages.h"
 
@@ -64,6 +65,7 @@ static enum mgx_status finish(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     TRY(gpu_finish(plan, diag));
     TRY(gpu_few_bundles_finish(plan, diag));
+    TRY(gpu_range_bundles_finish(plan, diag));
     return gpu_cache_bundles_finish(plan, diag);
 }
 
@@ -71,7 +73,8 @@ static enum mgx_status finish(struct mgx_plan *plan, struct mgx_diag *diag)
 static enum mgx_status gather(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     TRY(gpu_cache_bundles(plan, diag));
-    return gpu_few_bundles(plan, diag);
+    TRY(gpu_few_bundles(plan, diag));
+    return gpu_range_bundles(plan, diag);
 }
 
 static const struct mgx_plan_target gpu_plan_target = {

@@ -32,13 +32,17 @@ static struct parts divide(const struct mgx_plan_offer *c, int64_t elements)
 
 static void emit(struct mgx_str *out, int64_t elements, const struct parts *p)
 {
-    mgx_str_printf(
-        out, "#define E %" PRId64 "\n#define PARTS %d\n#define WIDTH %d\n#define CLUSTER %d\n",
-        elements, p->blocks, p->width, p->cluster);
+    mgx_str_printf(out,
+                   "#define E %" PRId64 "\n#define PARTS %d\n#define FIRST_PARTS PARTS\n"
+                   "#define WIDTH %d\n#define CLUSTER %d\n",
+                   elements, p->blocks, p->width, p->cluster);
     if (p->cluster) {
         GPU_PUT(out, tiles);
         GPU_PUT(out, cluster);
     }
+    GPU_PUT(out, extremes);
+    GPU_PUT(out, range_scale);
+    GPU_PUT(out, byte_range_join);
     GPU_PUT(out, byte_range);
 }
 

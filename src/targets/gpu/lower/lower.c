@@ -9,6 +9,7 @@
 
 #include "op/op.h"
 #include "op/source.h"
+#include "plan/context.h"
 #include "plan/table.h"
 #include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
@@ -258,11 +259,17 @@ struct gpu_launch gpu_launch_for(int64_t count)
     return (struct gpu_launch){.grid = {(unsigned)blocks, 1, 1}, .block = {GPU_THREADS, 1, 1}};
 }
 
-void gpu_emit_head(struct mgx_str *out, enum mgx_type result, const enum mgx_type *in, int in_count)
+void gpu_emit_parameters(struct mgx_str *out, enum mgx_type result, const enum mgx_type *in,
+                         int in_count)
 {
     mgx_str_printf(out, "KERNEL void run(GLOBAL %s *out", gpu_type_memory(result));
     for (int i = 0; i < in_count; i++)
         mgx_str_printf(out, ", const GLOBAL %s *in%d", gpu_type_memory(in[i]), i);
+}
+
+void gpu_emit_head(struct mgx_str *out, enum mgx_type result, const enum mgx_type *in, int in_count)
+{
+    gpu_emit_parameters(out, result, in, in_count);
     mgx_str_put(out, ")\n");
 }
 
@@ -277,19 +284,31 @@ void gpu_emit_start(struct mgx_str *out, const struct mgx_shape *result, const e
     gpu_emit_place(out, result);
 }
 
+void *gpu_ranges_place(const struct gpu_call *call, const struct mgx_plan_args *args)
+{
+    assert(call->ranges > 0);
+    if (call->kept && args->context)
+        return args->context->scratch[MGX_PLAN_DEVICE] + call->kept_at;
+    return (unsigned char *)args->workspace + call->ranges_at;
+}
+
 enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                              struct mgx_diag *diag)
 {
     const struct gpu_call *call = step->state;
     struct gpu_device *d = gpu_machine(args->machine)->device;
-    struct gpu_arg list[GPU_CALL_INPUTS + 1];
+    struct gpu_arg list[GPU_CALL_INPUTS + 2];
+    int count = call->in_count + 1;
     if (call->how.grid[0] == 0)
         return MGX_OK;
     list[0] = (struct gpu_arg){&args->out, sizeof args->out, true};
     for (int i = 0; i < call->in_count; i++)
         list[i + 1] = (struct gpu_arg){&args->in[call->in[i]], sizeof(void *), true};
-    return d->api->launch(d, gpu_queue_stream(args->queue), call->kernel, &call->how, list,
-                          call->in_count + 1, diag);
+    void *ranges = call->ranges ? gpu_ranges_place(call, args) : NULL;
+    if (call->ranges)
+        list[count++] = (struct gpu_arg){&ranges, sizeof ranges, true};
+    return d->api->launch(d, gpu_queue_stream(args->queue), call->kernel, &call->how, list, count,
+                          diag);
 }
 
 enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag)

@@ -21,7 +21,15 @@ struct gpu_call { // state of a step
     struct gpu_launch how;
     int in_count;
     unsigned char in[GPU_CALL_INPUTS]; // which inputs are passed, behind the result
+    // How many ranges of its results it leaves (ranged.h), 0: none; where in its workspace, or, where somebody
+    // joins them, in the card's block of a run.
+    int ranges;
+    size_t ranges_at, kept_at;
+    bool kept;
 };
+
+// Where it leaves them.
+void *gpu_ranges_place(const struct gpu_call *call, const struct mgx_plan_args *args);
 
 static inline bool gpu_has_double(const struct mgx_plan_offer *c)
 {
@@ -89,6 +97,9 @@ struct gpu_launch gpu_launch_for(int64_t count);
 // "KERNEL void run(GLOBAL float *out, const GLOBAL float *in0, ...)": types of result and inputs.
 void gpu_emit_head(struct mgx_str *out, enum mgx_type result, const enum mgx_type *in,
                    int in_count);
+// The same, open: ")\n" is missing.
+void gpu_emit_parameters(struct mgx_str *out, enum mgx_type result, const enum mgx_type *in,
+                         int in_count);
 // The same, open: the body goes on with o0, o1, ..., the coordinates of the thread's element of the
 // result, and at0, its offset.
 void gpu_emit_start(struct mgx_str *out, const struct mgx_shape *result, const enum mgx_type *in,

@@ -13,7 +13,7 @@
 #include "targets/gpu/emit/loop.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
-#include "targets/gpu/lower/lower.h"
+#include "targets/gpu/lower/ranged.h"
 
 static bool is_elementwise(const struct mgx_ins *ins)
 {
@@ -59,7 +59,7 @@ static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
 }
 
 static void emit_element(struct mgx_str *out, const struct mgx_plan_offer *c,
-                         const struct gpu_loop *loop, int v)
+                         const struct gpu_loop *loop, int v, int ranged)
 {
     if (v > 1)
         mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n", v);
@@ -74,11 +74,13 @@ static void emit_element(struct mgx_str *out, const struct mgx_plan_offer *c,
     gpu_emit_body_call(out, c->out->type, c->in_count);
     mgx_str_printf(out, "    c.v[%s] = ", v > 1 ? "k" : "0");
     gpu_emit_narrowed(out, c->out->type, "y");
-    mgx_str_put(out, v > 1 ? ";\n    }\n" : ";\n");
+    mgx_str_put(out, ";\n");
+    gpu_emit_range_value(out, ranged, "y");
+    mgx_str_put(out, v > 1 ? "    }\n" : "");
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_loop *loop, int v)
+                        const struct gpu_loop *loop, int v, int ranged)
 {
     enum mgx_type types[GPU_CALL_INPUTS];
     for (int i = 0; i < c->in_count; i++)
@@ -86,15 +88,22 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     const char *why = gpu_emit_body(out, c, c->ins);
     if (why)
         return why;
-    gpu_emit_head(out, c->out->type, types, c->in_count);
-    mgx_str_printf(out, "{\n    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
-    mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", loop->elements);
+    gpu_emit_range_head(out, ranged, c->out->type, types, c->in_count);
+    mgx_str_put(out, "{\n");
+    gpu_emit_range_begin(out, ranged);
+    mgx_str_printf(out, "    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
+    mgx_str_printf(out,
+                   ranged ? "    if (i < %" PRId64 ") {\n"
+                          : "    if (i >= %" PRId64 ")\n        return;\n",
+                   loop->elements);
     gpu_emit_offsets(out, loop);
     emit_loads(out, c, loop, v);
     const struct gpu_chunk chunk = chunk_of(loop, c->out->type, "c", 0, v);
     gpu_emit_chunk(out, &chunk);
-    emit_element(out, c, loop, v);
+    emit_element(out, c, loop, v, ranged);
     gpu_emit_chunk_store(out, &chunk, "out", "at0");
+    mgx_str_put(out, ranged ? "    }\n" : "");
+    gpu_emit_range_end(out, ranged);
     mgx_str_put(out, "}\n");
     return NULL;
 }
@@ -128,15 +137,19 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     }
     gpu_loop_make(&loop, shapes, c->in_count + 1);
     const int v = gpu_loop_vector(&loop, sizes, gpu_vector_for(loop.elements));
-    why = emit(&text, c, &loop, v);
+    const struct gpu_launch how = gpu_launch_for(loop.elements / v);
+    const bool ranged = gpu_is_ranged(c) && how.grid[0] && how.grid[0] <= GPU_RANGES_MOST;
+    why = emit(&text, c, &loop, v, ranged ? GPU_THREADS : 0);
     if (why) {
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
-    const struct gpu_launch how = gpu_launch_for(loop.elements / v);
     c->in_place = in_place(c);
     c->detail = v > 1 ? "neighbours at once" : "one element a thread";
-    return gpu_take(c, &text, &how, NULL, c->in_count);
+    const enum mgx_plan_answer answer = gpu_take(c, &text, &how, NULL, c->in_count);
+    if (answer == MGX_PLAN_TAKEN && ranged)
+        gpu_leave_ranges(c, how.grid[0]);
+    return answer;
 }
 
 const struct mgx_plan_kernel gpu_kernel_pointwise = {

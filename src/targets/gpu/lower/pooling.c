@@ -14,7 +14,7 @@
 #include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
-#include "targets/gpu/lower/lower.h"
+#include "targets/gpu/lower/ranged.h"
 
 enum mode { AVERAGE, MAXIMUM, NORM };
 
@@ -144,7 +144,8 @@ static void emit_join(struct mgx_str *out, const struct mgx_plan_offer *c, enum 
     mgx_str_put(out, "    }\n");
 }
 
-static void emit_results(struct mgx_str *out, const struct mgx_plan_offer *c, enum mode mode, int v)
+static void emit_results(struct mgx_str *out, const struct mgx_plan_offer *c, enum mode mode, int v,
+                         int ranged)
 {
     const enum mgx_type type = c->out->type;
     const int64_t order = mgx_ins_int(c->ins, "lp_order");
@@ -159,7 +160,9 @@ static void emit_results(struct mgx_str *out, const struct mgx_plan_offer *c, en
         mgx_str_printf(out, "    acc[k] = pow(acc[k], 1.0f / (float)%" PRId64 ");\n", order);
     mgx_str_put(out, "    c.v[k] = ");
     gpu_emit_narrowed(out, type, "acc[k]");
-    mgx_str_put(out, ";\n    }\n");
+    mgx_str_put(out, ";\n");
+    gpu_emit_range_value(out, ranged, "acc[k]");
+    mgx_str_put(out, "    }\n");
     gpu_emit_chunk_store(out, &chunk, "out", "at0");
 }
 
@@ -172,14 +175,19 @@ static void emit_sums(struct mgx_str *out, enum mgx_type type, enum mode mode, i
 }
 
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct mgx_pool_walk *w,
-                 enum mode mode, int v)
+                 enum mode mode, int v, int ranged)
 {
     const struct mgx_shape *in = &c->in[0];
     const bool padded = mode == AVERAGE && mgx_ins_int(c->ins, "count_include_pad") != 0;
     const bool words = takes_words(c, mode, v);
-    gpu_emit_head(out, c->out->type, &in->type, 1);
-    mgx_str_printf(out, "{\n    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
-    mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", mgx_shape_elements(c->out));
+    gpu_emit_range_head(out, ranged, c->out->type, &in->type, 1);
+    mgx_str_put(out, "{\n");
+    gpu_emit_range_begin(out, ranged);
+    mgx_str_printf(out, "    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
+    mgx_str_printf(out,
+                   ranged ? "    if (i < %" PRId64 ") {\n"
+                          : "    if (i >= %" PRId64 ")\n        return;\n",
+                   mgx_shape_elements(c->out));
     gpu_emit_place(out, c->out);
     if (words)
         mgx_str_printf(out,
@@ -201,7 +209,9 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     if (words)
         emit_result_words(out, c, v);
     else
-        emit_results(out, c, mode, v);
+        emit_results(out, c, mode, v, ranged);
+    mgx_str_put(out, ranged ? "    }\n" : "");
+    gpu_emit_range_end(out, ranged);
     mgx_str_put(out, "}\n");
 }
 
@@ -223,10 +233,14 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return gpu_decline(c, "nothing to fold");
     const int64_t elements = mgx_shape_elements(c->out);
     const int v = gpu_move_vector(c->out, 1, &c->in[0], 1, gpu_vector_for(elements));
-    emit(&text, c, &w, (enum mode)mode, v);
     const struct gpu_launch how = gpu_launch_for(elements / v);
+    const bool ranged = gpu_is_ranged(c) && how.grid[0] && how.grid[0] <= GPU_RANGES_MOST;
+    emit(&text, c, &w, (enum mode)mode, v, ranged ? GPU_THREADS : 0);
     c->detail = v > 1 ? "windows of neighbouring channels a thread" : "one window a thread";
-    return gpu_take(c, &text, &how, NULL, 1);
+    const enum mgx_plan_answer answer = gpu_take(c, &text, &how, NULL, 1);
+    if (answer == MGX_PLAN_TAKEN && ranged)
+        gpu_leave_ranges(c, how.grid[0]);
+    return answer;
 }
 
 const struct mgx_plan_kernel gpu_kernel_pooling = {

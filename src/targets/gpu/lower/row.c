@@ -24,6 +24,7 @@
 #include "op/source.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
+#include "targets/gpu/lower/ranged.h"
 #include "targets/gpu/lower/row_divide.h"
 
 #define MINUS_INFINITY "FLOAT_OF_BITS(0xff800000u)"
@@ -220,6 +221,7 @@ static void emit_stage(struct mgx_str *out, const struct gpu_row_division *d,
 {
     const struct gpu_row *row = d->row;
     const bool last = stage == d->stages;
+    char name[16];
     bool needed[GPU_ROW_NODES];
     gpu_row_need(d, stage, needed);
     emit_share_begin(out, d, d->cached);
@@ -247,6 +249,10 @@ static void emit_stage(struct mgx_str *out, const struct gpu_row_division *d,
     if (last) {
         mgx_str_put(out, "    if (live) {\n");
         gpu_emit_chunk_store(out, &result, "out", "at1 + to1");
+        for (int k = 0; k < d->v && d->ranged; k++) {
+            snprintf(name, sizeof name, "c.v[%d]", k);
+            gpu_emit_range_value(out, d->ranged, name);
+        }
         mgx_str_put(out, "    }\n");
     }
     mgx_str_put(out, "    }\n    }\n");
@@ -433,8 +439,9 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         return why;
     if (d->threads > GPU_ROW_BLOCK) // registers are dealt out for that many threads
         mgx_str_printf(out, "#define run BOUNDS(%d) run\n", d->threads);
-    gpu_emit_head(out, c->out->type, types, c->in_count);
+    gpu_emit_range_head(out, d->ranged, c->out->type, types, c->in_count);
     mgx_str_put(out, "{\n");
+    gpu_emit_range_begin(out, d->ranged);
     emit_parts(out, d);
     emit_wait(out, c, d);
     emit_lane(out, d);
@@ -454,6 +461,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         gpu_emit_store(out, c->out->type, "out", "at1", value);
         mgx_str_put(out, "\n");
     }
+    gpu_emit_range_end(out, d->ranged);
     mgx_str_put(out, "}\n");
     return NULL;
 }
@@ -500,15 +508,20 @@ enum mgx_plan_answer gpu_row_take(struct mgx_plan_offer *c, struct gpu_row *row)
     gpu_row_divide(&d, c, row);
     if (d.length <= 0 || d.shares == INT32_MAX || d.lanes >= INT32_MAX)
         return gpu_decline(c, "lanes that are empty, or too many");
+    const struct gpu_launch how = {
+        .grid = {(unsigned)((d.lanes + d.per_block - 1) / d.per_block), 1, 1},
+        .block = {(unsigned)(d.threads * d.per_block), 1, 1}};
+    if (row->nodes[row->result].full && gpu_is_ranged(c) && how.grid[0] <= GPU_RANGES_MOST)
+        d.ranged = (int)how.block[0];
     why = emit(&text, c, &d);
     if (why) {
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
-    const struct gpu_launch how = {
-        .grid = {(unsigned)((d.lanes + d.per_block - 1) / d.per_block), 1, 1},
-        .block = {(unsigned)(d.threads * d.per_block), 1, 1}};
     c->in_place = in_place(c, row);
     c->detail = d.columns ? "lanes side by side" : d.cached ? "lanes in registers" : "lanes";
-    return gpu_take(c, &text, &how, NULL, c->in_count);
+    const enum mgx_plan_answer answer = gpu_take(c, &text, &how, NULL, c->in_count);
+    if (answer == MGX_PLAN_TAKEN && d.ranged)
+        gpu_leave_ranges(c, how.grid[0]);
+    return answer;
 }

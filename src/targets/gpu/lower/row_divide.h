@@ -15,6 +15,7 @@ struct gpu_row_division {
     int v, shares;          // neighbours at once, groups of them that a thread has
     bool cached;            // full inputs are kept in registers
     int stages;
+    int ranged; // threads of a block that leaves the range of its results; 0: it does not
 };
 
 void gpu_row_divide(struct gpu_row_division *d, const struct mgx_plan_offer *c,

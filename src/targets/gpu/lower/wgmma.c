@@ -15,22 +15,11 @@
 #include "op/op.h"
 #include "plan/join.h"
 #include "targets/gpu/lower/few.h"
+#include "targets/gpu/lower/ranged.h"
 #include "targets/gpu/lower/wgmma.h"
 
-struct call {                   // state of a step
-    struct gpu_call base;       // first: its unit and its kernel
-    struct gpu_wgmma_product g; // with the map of a
-    unsigned char b[GPU_TENSOR_MAP_BYTES];
-    void *fold; // kernel, where a is packed first
-    struct gpu_launch fold_how;
-    // To pack b when the plan is complete:
-    struct mgx_tensor weights;
-    void *packed; // on the card
-    bool shared;  // that is done
-    int tile_columns;
-};
-
-static enum mgx_status bring_b(struct mgx_plan *plan, const struct call *k, struct mgx_diag *diag)
+static enum mgx_status bring_b(struct mgx_plan *plan, const struct gpu_wgmma_call *k,
+                               struct mgx_diag *diag)
 {
     const struct mgx_memory *memory = plan->machine->memory;
     const size_t bytes = gpu_wgmma_packed_bytes(&k->g);
@@ -53,10 +42,9 @@ static enum mgx_status bring_b(struct mgx_plan *plan, const struct call *k, stru
     return status;
 }
 
-static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step *step,
-                              struct mgx_diag *diag)
+enum mgx_status gpu_wgmma_finish(struct mgx_plan *plan, struct gpu_wgmma_call *k,
+                                 struct mgx_diag *diag)
 {
-    struct call *k = step->state;
     struct gpu_device *d = gpu_machine(plan->machine)->device;
     const struct gpu_tensor_map b = gpu_wgmma_map(&k->g, k->packed, k->tile_columns);
     _Alignas(64) unsigned char map[GPU_TENSOR_MAP_BYTES];
@@ -70,11 +58,17 @@ static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step 
     return MGX_OK;
 }
 
+static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step *step,
+                              struct mgx_diag *diag)
+{
+    return gpu_wgmma_finish(plan, step->state, diag);
+}
+
 // --- the step ---
 
 // Packs a, where it must be; its address as the copy engine reads it.
-static enum mgx_status place_a(const struct call *k, const struct mgx_plan_args *args, void **a,
-                               struct mgx_diag *diag)
+static enum mgx_status place_a(const struct gpu_wgmma_call *k, const struct mgx_plan_args *args,
+                               void **a, struct mgx_diag *diag)
 {
     struct gpu_device *d = gpu_machine(args->machine)->device;
     *a = args->in[k->g.p.operand[0]];
@@ -90,43 +84,55 @@ static enum mgx_status place_a(const struct call *k, const struct mgx_plan_args 
     return MGX_OK;
 }
 
-static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
-                           struct mgx_diag *diag)
+enum mgx_status gpu_wgmma_run(const struct gpu_wgmma_call *k, const struct mgx_plan_args *args,
+                              void *const *more, int more_count, struct mgx_diag *diag)
 {
-    const struct call *k = step->state;
     struct gpu_device *d = gpu_machine(args->machine)->device;
-    struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS];
+    struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS + 1 + GPU_WGMMA_MORE];
+    void *ranges = k->base.ranges ? gpu_ranges_place(&k->base, args) : NULL;
     _Alignas(64) unsigned char a[GPU_TENSOR_MAP_BYTES];
     struct gpu_tensor_map map = k->g.map;
     void *b = k->packed;
+    assert(more_count <= GPU_WGMMA_MORE);
     TRY(place_a(k, args, &map.address, diag));
     TRY(d->api->tensor_map(d, &map, a, diag));
     int count = gpu_wgmma_args(&k->g, a, k->b, &map.address, &b, &args->out, list);
     for (int i = 0; i < k->base.in_count; i++)
         list[count++] = (struct gpu_arg){&args->in[k->base.in[i]], sizeof(void *), true};
+    if (k->base.ranges)
+        list[count++] = (struct gpu_arg){&ranges, sizeof ranges, true};
+    for (int i = 0; i < more_count; i++)
+        list[count++] = (struct gpu_arg){&more[i], sizeof more[i], true};
     return d->api->launch(d, gpu_queue_stream(args->queue), k->base.kernel, &k->base.how, list,
                           count, diag);
 }
 
-static struct gpu_wgmma_size size_of(const struct mgx_plan_offer *c,
-                                     const struct gpu_wgmma_product *g)
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                           struct mgx_diag *diag)
 {
-    enum { TABLE = 256 }; // of what an end looks up
+    return gpu_wgmma_run(step->state, args, NULL, 0, diag);
+}
+
+struct gpu_wgmma_size gpu_wgmma_size_of(const struct mgx_plan_offer *c,
+                                        const struct gpu_wgmma_product *g)
+{
+    enum { TABLE = 256, MORE = 1024 }; // of what an end looks up; of ones and of ranges besides
     const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
+    const size_t more = g->summed || g->units == GPU_WGMMA_QUANTIZED ? MORE : TABLE;
     return (struct gpu_wgmma_size){.rows = g->rows,
                                    .columns = g->p.columns,
                                    .unit = g->unit,
                                    .blocks = g->blocks,
                                    .units = g->units,
                                    .multiprocessors = card->units,
-                                   .shared_bytes = card->shared_bytes - TABLE,
+                                   .shared_bytes = card->shared_bytes - more,
                                    .image = g->image,
                                    .result_bytes = gpu_wgmma_result_bytes(c, g),
                                    .pairs = gpu_wgmma_pairs(c, g)};
 }
 
 // Of an image that is packed first: a launch of its own, which reads and writes it.
-static double packing(const struct gpu_wgmma_product *g, double size)
+double gpu_wgmma_packing(const struct gpu_wgmma_product *g, double size)
 {
     static const double launch = 1.1, bytes_a_microsecond = 3e6;
     return g->fold.bytes ? launch + 2 * size * (double)g->fold.bytes / bytes_a_microsecond : 0;
@@ -137,24 +143,24 @@ static double packing(const struct gpu_wgmma_product *g, double size)
 static void put_times(struct mgx_str *out, const struct mgx_plan_offer *c,
                       const struct gpu_wgmma_product *g)
 {
-    struct gpu_wgmma_size size = size_of(c, g);
+    struct gpu_wgmma_size size = gpu_wgmma_size_of(c, g);
     const struct gpu_wgmma_fold *f = &g->fold;
     if (!gpu_wgmma_is_narrow(g->units))
         return;
     const bool lies = f->down == 1 && f->across == 1 && c->in[g->p.operand[0]].lens[1] % 8 == 0;
-    const double bytes = gpu_wgmma_microseconds(&size) + packing(g, 1);
+    const double bytes = gpu_wgmma_microseconds(&size) + gpu_wgmma_packing(g, 1);
     size.blocks *= gpu_wgmma_is_short(g->units) ? 1 : 2;
     size.units = GPU_WGMMA_NARROW;
     size.result_bytes *= mgx_type_size(c->out->type) == 1 ? 2 : 1;
     mgx_str_printf(out, ", by the model %.1f us, %.1f in 16 bits", bytes,
-                   gpu_wgmma_microseconds(&size) + (lies ? 0 : packing(g, 2)));
+                   gpu_wgmma_microseconds(&size) + (lies ? 0 : gpu_wgmma_packing(g, 2)));
 }
 
 bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                       struct gpu_wgmma_tile *t)
 {
     assert(g->rows > 0 && g->p.columns > 0 && g->blocks > 0);
-    const struct gpu_wgmma_size size = size_of(c, g);
+    const struct gpu_wgmma_size size = gpu_wgmma_size_of(c, g);
     struct gpu_wgmma_tile tiles[GPU_WGMMA_TILES];
     const int count = gpu_wgmma_rank(&size, tiles, GPU_WGMMA_TILES);
     int choice = 0;
@@ -173,7 +179,7 @@ static bool is_shared(const struct gpu_wgmma_product *g)
 static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                                  const struct gpu_wgmma_tile *t, struct mgx_str *text)
 {
-    struct call *k = MGX_NEW(c->arena, struct call);
+    struct gpu_wgmma_call *k = MGX_NEW(c->arena, struct gpu_wgmma_call);
     void *packed =
         is_shared(g) ? gpu_few_place_rows(c, c->constant[g->p.operand[1]], g->p.columns, g->p.depth)
                      : mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g), c->diag);
@@ -181,11 +187,11 @@ static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmm
         mgx_str_fini(text);
         return packed ? mgx_plan_no_memory(c) : MGX_PLAN_FAILED;
     }
-    *k = (struct call){.g = *g,
-                       .weights = *c->constant[g->p.operand[1]],
-                       .packed = packed,
-                       .shared = is_shared(g),
-                       .tile_columns = t->columns};
+    *k = (struct gpu_wgmma_call){.g = *g,
+                                 .weights = *c->constant[g->p.operand[1]],
+                                 .packed = packed,
+                                 .shared = is_shared(g),
+                                 .tile_columns = t->columns};
     k->g.map.box = (unsigned)t->rows;
     const struct gpu_launch how =
         gpu_wgmma_launch(g, t, gpu_machine(c->machine)->device->properties.units);
@@ -196,6 +202,8 @@ static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmm
         k->fold_how.dependent = k->base.how.dependent;
         c->workspace = g->fold.bytes;
         c->skip_in[g->p.operand[1]] = true;
+        if (g->ranged)
+            gpu_leave_ranges(c, how.grid[0]);
     }
     return answer;
 }
@@ -211,6 +219,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (!gpu_wgmma_choose(c, &g, &t))
         return c->diag->status == MGX_OK ? gpu_decline(c, "no tile fits the card")
                                          : MGX_PLAN_FAILED;
+    const struct gpu_launch how =
+        gpu_wgmma_launch(&g, &t, gpu_machine(c->machine)->device->properties.units);
+    g.ranged = gpu_is_ranged(c) && how.grid[0] <= GPU_RANGES_MOST;
     why = gpu_wgmma_emit(&text, c, &g, &t);
     if (why) {
         mgx_str_fini(&text);

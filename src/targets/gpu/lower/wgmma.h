@@ -4,6 +4,7 @@
 // (wgmma_pack.c), its step (wgmma.c).
 #pragma once
 
+#include "targets/gpu/device/device.h"
 #include "targets/gpu/lower/product.h"
 #include "targets/gpu/lower/race.h"
 
@@ -16,6 +17,9 @@ enum gpu_wgmma_units {
     GPU_WGMMA_BYTES_64, // the same, 64 values a block: a block of the depth is 64 bytes of a row
     GPU_WGMMA_FP8, // OCP's kinds, which lie as bytes do; sums of every 128 values are added in float
     GPU_WGMMA_FP8_64, // the same of 64 values
+    // Floats that become bytes on their way, 64 values a block, two rows of 128 bytes of a:
+    // kernel/wgmma_quantize.gpu
+    GPU_WGMMA_QUANTIZED,
 };
 
 enum { GPU_WGMMA_PIECES = 3 }; // of a split float
@@ -54,6 +58,16 @@ struct gpu_wgmma_product {
     // Results are bytes, finished four by four in registers: sixteen columns of b are packed in the order
     // that gives a thread four neighbours.
     bool quads;
+    // Extra number summed - 1 is what a's rows sum up to times `zero`: it goes off before the results are
+    // finished, and is 0 there (kernel/wgmma_ones.gpu). 0: none is.
+    int summed, zero;
+    bool ranged; // it leaves the range of its results (ranged.h)
+    // Floats that become bytes: so many ranges are found in front, the first of them in one place; and which
+    // of the extras is number 1 + i of byte_range's; 0: of another value.
+    struct {
+        int parts, first_parts;
+        unsigned char number[GPU_CALL_INPUTS];
+    } range;
     // Where weights go, in values: from row to row of taps, and from tap to tap.
     int64_t row_depth, tap_depth;
 };
@@ -73,6 +87,10 @@ static inline int64_t gpu_wgmma_stride(const struct mgx_shape *s, int axis)
 
 // Why this kernel does not take what is offered, perhaps with a wish; NULL if it does.
 const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g);
+// The same of a product of bytes that are made of x on its way, as it lies, and have values put around
+// them before that, by `pad`; NULL: none.
+const char *gpu_wgmma_read_quantized(struct mgx_plan_offer *c, const struct mgx_shape *x,
+                                     const struct mgx_ins *pad, struct gpu_wgmma_product *g);
 
 // One stride for all of these axes together, in their order; false if there is none.
 bool gpu_wgmma_merge(const struct mgx_shape *s, const int *axes, int count, int64_t *stride);
@@ -94,10 +112,11 @@ static inline bool gpu_wgmma_is_fp8(enum gpu_wgmma_units units)
     return units == GPU_WGMMA_FP8 || units == GPU_WGMMA_FP8_64;
 }
 
-// Values of eight bits?
+// Values of eight bits, as they are multiplied?
 static inline bool gpu_wgmma_is_narrow(enum gpu_wgmma_units units)
 {
-    return units == GPU_WGMMA_BYTES || units == GPU_WGMMA_BYTES_64 || gpu_wgmma_is_fp8(units);
+    return units == GPU_WGMMA_BYTES || units == GPU_WGMMA_BYTES_64 ||
+           units == GPU_WGMMA_QUANTIZED || gpu_wgmma_is_fp8(units);
 }
 
 // Is a block of the depth 64 bytes of a row?
@@ -106,15 +125,23 @@ static inline bool gpu_wgmma_is_short(enum gpu_wgmma_units units)
     return units == GPU_WGMMA_BYTES_64 || units == GPU_WGMMA_FP8_64;
 }
 
+// Boxes of the copy engine that a block of a is.
+static inline int gpu_wgmma_boxes(enum gpu_wgmma_units units)
+{
+    return units == GPU_WGMMA_QUANTIZED ? 2 : 1;
+}
+
 // Bytes of one row of a in a block, and of one column of b.
 static inline int gpu_wgmma_a_bytes(enum gpu_wgmma_units units)
 {
-    return gpu_wgmma_is_short(units) ? 64 : 128;
+    return gpu_wgmma_is_short(units) ? 64 : 128 * gpu_wgmma_boxes(units);
 }
 
 static inline int gpu_wgmma_b_bytes(enum gpu_wgmma_units units)
 {
-    return gpu_wgmma_is_short(units) ? 64 : units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES * 64 : 128;
+    return gpu_wgmma_is_short(units) || units == GPU_WGMMA_QUANTIZED ? 64
+           : units == GPU_WGMMA_SPLIT                                ? GPU_WGMMA_PIECES * 64
+                                                                     : 128;
 }
 
 // Registers of a thread for sums: of fp8 a block's beside all others'.
@@ -137,6 +164,12 @@ static inline bool gpu_wgmma_lends(const struct gpu_wgmma_tile *t)
 static inline int gpu_wgmma_threads(const struct gpu_wgmma_tile *t)
 {
     return t->groups * 128 + (gpu_wgmma_lends(t) ? 128 : 32);
+}
+
+// Is a taken apart, or made, in registers, a row of 64 a warpgroup?
+static inline bool gpu_wgmma_by_registers(enum gpu_wgmma_units units)
+{
+    return units == GPU_WGMMA_SPLIT || units == GPU_WGMMA_QUANTIZED;
 }
 
 // Split floats: does a warpgroup take the next block apart while one is multiplied? Where threads
@@ -187,6 +220,50 @@ struct gpu_tensor_map gpu_wgmma_map(const struct gpu_wgmma_product *g, void *add
 enum { GPU_WGMMA_ARGS = 5 };
 int gpu_wgmma_args(const struct gpu_wgmma_product *g, const void *map_a, const void *map_b,
                    void *const *a, void *const *b, void *const *out, struct gpu_arg *list);
+
+// --- wgmma.c ---
+struct gpu_wgmma_call {         // state of a step
+    struct gpu_call base;       // first: its unit and its kernel
+    struct gpu_wgmma_product g; // with the map of a
+    unsigned char b[GPU_TENSOR_MAP_BYTES];
+    void *fold; // kernel, where a is packed first
+    struct gpu_launch fold_how;
+    // To pack b when the plan is complete:
+    struct mgx_tensor weights;
+    void *packed; // on the card
+    bool shared;  // that is done
+    int tile_columns;
+};
+enum { GPU_WGMMA_MORE = 3 };
+// Packs b and finds the kernels, when units are made; a launch, with arguments behind all others.
+enum mgx_status gpu_wgmma_finish(struct mgx_plan *plan, struct gpu_wgmma_call *k,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status gpu_wgmma_run(const struct gpu_wgmma_call *k, const struct mgx_plan_args *args,
+                              void *const *more, int more_count,
+                              struct mgx_diag *diag) MGX_NODISCARD;
+struct gpu_wgmma_size gpu_wgmma_size_of(const struct mgx_plan_offer *c,
+                                        const struct gpu_wgmma_product *g);
+// Microseconds of a launch that packs an image of values of so many bytes.
+double gpu_wgmma_packing(const struct gpu_wgmma_product *g, double size);
+
+// --- wgmma_quantize.c ---
+struct gpu_wgmma_quantizing {  // floats that become bytes
+    struct mgx_shape x;        // as they lie
+    const struct mgx_ins *pad; // puts zeros around them before; NULL: nothing does
+    int parts, first_parts;    // ranges in front that it joins, 0: none; those in the first place
+    unsigned char
+        number[GPU_CALL_INPUTS]; // by the step's inputs: 1 + i of number i of byte_range's
+    double saved;                // microseconds that the product takes less than that of bytes
+};
+// The step's product of bytes as one of the floats that they are made of. *out NULL: there is none.
+enum mgx_status gpu_wgmma_quantize(struct mgx_plan *plan, const struct mgx_plan_step *step,
+                                   struct gpu_wgmma_quantizing *q, struct gpu_wgmma_call **out,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+
+// The step's product as one that takes off what its extra `summed` - 1 is: sums of its rows times `zero`.
+enum mgx_status gpu_wgmma_sum(struct mgx_plan *plan, const struct mgx_plan_step *step, int summed,
+                              int zero, struct gpu_wgmma_call **out,
+                              struct mgx_diag *diag) MGX_NODISCARD;
 
 // --- wgmma.c ---
 // The tile that measuring prefers, or the model's. False: none fits the card, or diag has a failure.

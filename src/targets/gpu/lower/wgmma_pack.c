@@ -7,6 +7,8 @@
 //     16 bits   64 values a block, as they are
 //     bytes     128 values a block, as they are; where results leave four by four, of 16 columns 2 q + r
 //               and 8 + 2 q + r are those of 4 q + r and 4 q + 2 + r
+//     floats that become bytes: 64 values a block, each 32 in the order in which a thread of the kernel
+//               finds its share of a's row (kernel/wgmma_quantize.gpu)
 //     TF32      32 values a block, rounded to 10 bits behind the point
 //     split     32 values a block as three rows of 32 bf16: x = p0 + p1 + p2 exactly; each row in
 //               the order in which a thread of the kernel finds its share of a's row
@@ -63,6 +65,18 @@ static void pack_split(uint16_t *restrict to, const float *restrict from)
             to[piece * PIECE + place_in_piece(k)] = (uint16_t)(bits_of(part) >> 16);
             rest = isfinite(part) ? rest - part : 0;
         }
+    }
+}
+
+// Bytes that meet floats that become bytes (kernel/wgmma_quantize.gpu): a thread has eight neighbours of
+// each 32, four of which are its share of the first half of an instruction's depth.
+static void pack_quantized(unsigned char *row, int64_t bytes)
+{
+    unsigned char turned[PIECE];
+    for (int64_t i = 0; i < bytes; i += PIECE) {
+        for (int k = 0; k < PIECE; k++)
+            turned[k % 8 / 4 * 16 + k / 8 * 4 + k % 4] = row[i + k];
+        memcpy(row + i, turned, PIECE);
     }
 }
 
@@ -155,6 +169,8 @@ static void pack_columns(void *user, int task, int thread)
         gather(g, p->weights, column_at(g, n), split ? (char *)row : to);
         for (int i = 0; split && i < g->blocks; i++)
             pack_split((uint16_t *)to + i * GPU_WGMMA_PIECES * PIECE, row + i * PIECE);
+        if (g->units == GPU_WGMMA_QUANTIZED)
+            pack_quantized((unsigned char *)to, bytes);
         for (int i = 0; g->units == GPU_WGMMA_TF32 && i < g->blocks * PIECE; i++)
             ((float *)to)[i] = shorten(((float *)to)[i], 0x1fff);
     }
@@ -180,8 +196,10 @@ struct gpu_tensor_map gpu_wgmma_map(const struct gpu_wgmma_product *g, void *add
     const uint64_t bytes = (uint64_t)g->blocks * (uint64_t)gpu_wgmma_b_bytes(g->units);
     const uint64_t size = g->units == GPU_WGMMA_TF32 ? 4 : gpu_wgmma_is_narrow(g->units) ? 1 : 2;
     return (struct gpu_tensor_map){.address = address,
-                                   .type = split ? GPU_MAP_BF16 : g->map.type,
-                                   .narrow = split || gpu_wgmma_is_short(g->units),
+                                   .type = split                             ? GPU_MAP_BF16
+                                           : g->units == GPU_WGMMA_QUANTIZED ? GPU_MAP_BYTE
+                                                                             : g->map.type,
+                                   .narrow = gpu_wgmma_b_bytes(g->units) == 64 || split,
                                    .rank = 2,
                                    .lens = {bytes / size, (uint64_t)g->p.columns},
                                    .strides = {size, bytes},

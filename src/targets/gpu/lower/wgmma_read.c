@@ -116,7 +116,7 @@ static void set_depths(struct gpu_wgmma_product *g, bool wide)
 {
     const int64_t taps_w = g->taps[GPU_WGMMA_WIDTH];
     const int64_t last = (wide ? g->channels * taps_w : g->channels) % 128;
-    if (gpu_wgmma_is_narrow(g->units)) {
+    if (gpu_wgmma_is_narrow(g->units) && g->units != GPU_WGMMA_QUANTIZED) {
         const bool half = last > 0 && last <= 64;
         const bool fp8 = gpu_wgmma_is_fp8(g->units);
         g->units = fp8 ? (half ? GPU_WGMMA_FP8_64 : GPU_WGMMA_FP8)
@@ -368,4 +368,29 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
         why = "a left operand that begins between multiples of 16 bytes";
     }
     return why;
+}
+
+const char *gpu_wgmma_read_quantized(struct mgx_plan_offer *c, const struct mgx_shape *x,
+                                     const struct mgx_ins *pad, struct gpu_wgmma_product *g)
+{
+    enum { BLOCK = 64, LINE_OF_FLOATS = 4 };
+    memset(g, 0, sizeof *g);
+    const char *why = gpu_product_read(c, &g->p);
+    if (why || g->p.make || g->p.pad || !gpu_product_is_bytes(&g->p))
+        return why ? why : "not a product of bytes alone";
+    struct mgx_shape in[GPU_CALL_INPUTS];
+    memcpy(in, c->in, (size_t)c->in_count * sizeof *in);
+    in[g->p.operand[0]] = *x;
+    struct mgx_plan_offer floats = *c;
+    floats.in = in;
+    g->p.pad = pad;
+    g->units = GPU_WGMMA_QUANTIZED;
+    g->map.type = GPU_MAP_FLOAT;
+    g->block = BLOCK;
+    g->line = LINE_OF_FLOATS;
+    g->size = sizeof(float);
+    order_rows(g, x);
+    why = gpu_product_is_dot(&g->p) ? read_dot(&floats, g) : read_convolution(&floats, g);
+    g->quads = leaves_quads(c->out, g);
+    return why ? why : g->fold.bytes ? "an image that is packed first" : NULL;
 }

@@ -60,7 +60,7 @@ static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_wgmm
     const struct mgx_shape *s = &c->in[g->p.extra[e]];
     bool one_row;
     struct line line = {KIND_SINGLE, s->type, words_of(s->type)};
-    if (is_lines(g, s, &one_row))
+    if (g->summed != e + 1 && is_lines(g, s, &one_row))
         line.kind = one_row && c->constant[g->p.extra[e]] ? KIND_COLUMN : KIND_WHOLE;
     return line;
 }
@@ -92,11 +92,26 @@ static void emit_at(struct mgx_str *out, const char *name, const struct gpu_wgmm
 static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct gpu_wgmma_product *g)
 {
+    mgx_str_put(out, g->ranged ? ", struct extremes *seen" : "");
     if (g->units == GPU_WGMMA_SPLIT)
         mgx_str_put(out, ", const float *a, const u16 *b");
     for (int e = 0; e < g->p.extra_count; e++)
         mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[g->p.extra[e]].type),
                        e);
+}
+
+// Those of the kernel, which has a place for the ranges of its results, not for what it has seen.
+static void emit_kernel_params(struct mgx_str *out, const struct mgx_plan_offer *c,
+                               const struct gpu_wgmma_product *g)
+{
+    struct gpu_wgmma_product plain = *g;
+    plain.ranged = false;
+    mgx_str_put(out, "\n#define KERNEL_PARAMS");
+    emit_params(out, c, &plain);
+    mgx_str_put(out, g->ranged ? ", GLOBAL float *ranges" : "");
+    if (g->units == GPU_WGMMA_QUANTIZED)
+        mgx_str_put(out, ", GLOBAL float *range_at, const GLOBAL float *first_at, const GLOBAL "
+                         "float *second_at");
 }
 
 static void emit_struct(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -152,6 +167,10 @@ static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
     const struct line line = line_of(c, g, e);
     mgx_str_printf(out, "        const %s v%d = ", real ? "float" : gpu_type_value(s->type),
                    number);
+    if (g->summed == e + 1) {
+        mgx_str_put(out, "0;\n");
+        return;
+    }
     if (line.kind == KIND_SINGLE) {
         char at[48], array[16];
         snprintf(at, sizeof at, "at%d + j * %" PRId64, e,
@@ -203,6 +222,9 @@ static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c
     emit_at(out, "at", g, c->out, true);
     emit_single_places(out, c, g);
     emit_values(out, c, g, LINE);
+    if (g->ranged)
+        mgx_str_put(out,
+                    "#pragma unroll\n    for (int j = 0; j < 8; j++)\n        see(seen, r[j]);\n");
     mgx_str_printf(out, "    write_%s(c + at, r);\n}\n", word_type(c->out->type));
 }
 
@@ -322,14 +344,17 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_at(out, at, g, s, true);
         mgx_str_printf(out, "    const %s v%d = ",
                        gpu_product_is_real(&g->p, i) ? "float" : gpu_type_value(s->type), i);
-        gpu_emit_load(out, s->type, array, at);
+        if (g->summed == e)
+            mgx_str_put(out, "0");
+        else
+            gpu_emit_load(out, s->type, array, at);
         mgx_str_put(out, ";\n");
     }
     if (g->p.tail)
         gpu_emit_body_call(out, c->out->type, count);
     mgx_str_put(out, "    ");
     gpu_emit_store(out, c->out->type, "c", "at", g->p.tail ? "y" : "v0");
-    mgx_str_put(out, "\n}\n");
+    mgx_str_printf(out, g->ranged ? "\n    see(seen, %s);\n}\n" : "\n}\n", g->p.tail ? "y" : "v0");
 }
 
 // --- text: the matrix instruction for a width ---
@@ -355,8 +380,19 @@ static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgm
                                    .of_b = bytes ? byte_type(g, 1) : NULL,
                                    .whole = bytes && !gpu_wgmma_is_fp8(g->units),
                                    .columns = columns,
-                                   .registers = g->units == GPU_WGMMA_SPLIT};
+                                   .registers = gpu_wgmma_by_registers(g->units)};
     gpu_emit_multiply(out, &m);
+    mgx_str_printf(out, "#define SUMMED %d\n", g->summed > 0);
+    mgx_str_put(out, g->summed ? "#define ONES_PARAM , i32 (*ones)[4]\n#define ONES_ARG , ones\n"
+                               : "#define ONES_PARAM\n#define ONES_ARG\n");
+    if (!g->summed)
+        return;
+    struct gpu_multiply ones = m;
+    ones.name = "multiply_ones";
+    ones.of_b = "u8";
+    ones.columns = 8;
+    gpu_emit_multiply(out, &ones);
+    mgx_str_printf(out, "#define ZERO %d\n", g->zero);
 }
 
 // Lengths and steps of a as the copy engine sees it: a matrix, or channels, width, height, depth, images.
@@ -387,12 +423,14 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t), t->part, t->stays,
                    t->turns, gpu_wgmma_lends(t), g->p.columns > g->rows,
                    gpu_wgmma_is_fp8(g->units));
+    const int boxes = gpu_wgmma_boxes(g->units);
     mgx_str_printf(out,
-                   "#define BLOCK_DEPTH %d\n#define ROW_BYTES %d\n#define B_BYTES_OF_COLUMN %d\n"
+                   "#define BOXES %d\n#define BLOCK_DEPTH %d\n#define ROW_BYTES %d\n"
+                   "#define B_BYTES_OF_COLUMN %d\n"
                    "#define PIECES %d\n#define AHEAD %d\n#define IMAGE %d\n#define FOLDED %d\n",
-                   g->block, gpu_wgmma_a_bytes(g->units), gpu_wgmma_b_bytes(g->units),
-                   g->units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES : 1, gpu_wgmma_ahead(t), g->image,
-                   g->fold.bytes > 0);
+                   boxes, g->block / boxes, gpu_wgmma_a_bytes(g->units) / boxes,
+                   gpu_wgmma_b_bytes(g->units), g->units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES : 1,
+                   gpu_wgmma_ahead(t), g->image, g->fold.bytes > 0);
     emit_operand_sizes(out, g);
     mgx_str_printf(out, "#define UNIT %" PRId64 "\n", g->unit);
     if (g->unit < g->p.columns)
@@ -403,7 +441,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (!g->image)
         return;
     mgx_str_printf(out, "#define AXES %d\n#define CHANNEL_BLOCKS %d\n", g->map.rank - 2,
-                   g->channel_blocks);
+                   g->channel_blocks * boxes);
     for (int i = 0; i < GPU_WGMMA_AXES; i++) {
         const char axis = "DHW"[i];
         mgx_str_printf(out,
@@ -465,11 +503,28 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
     GPU_PUT(out, fold);
 }
 
+// Where floats become bytes: the range, and which operands of the results are of it.
+static void emit_range(struct mgx_str *out, const struct gpu_wgmma_product *g)
+{
+    mgx_str_printf(out, "#define RANGE_PARTS %d\n#define FIRST_PARTS %d\n#define FROM_NEAR_RANGE()",
+                   g->range.parts, g->range.first_parts);
+    for (int e = 0; e < g->p.extra_count; e++)
+        if (g->range.number[e])
+            mgx_str_printf(out, " e%d = near_range + %d;", e, g->range.number[e] - 1);
+    mgx_str_put(out, "\n");
+}
+
 const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                            const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *t)
 {
     assert(t->columns > 0 && t->rows > 0);
     GPU_PUT(out, lines);
+    if (g->ranged || g->range.parts) {
+        mgx_str_printf(out, "#define GROUPS %d\n", t->groups);
+        GPU_PUT(out, wgmma_range);
+    }
+    if (g->range.parts)
+        GPU_PUT(out, range_scale);
     mgx_str_put(out, "__shared__ u8 near_table[256];\n"
                      "#define PW_LOOK_UP(table, i) near_table[i]\n");
     if (mgx_type_is_half_or_bf16(c->out->type) || is_fp8(c->out->type))
@@ -482,9 +537,11 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_printf(out, "#define SUM %s\n#define SUM_REGISTER \"%s\"\n#define RESULT %s\n",
                    bytes ? "i32" : "float", bytes ? "r" : "f", whole ? "i32" : "float");
     gpu_product_emit_real(out, &g->p);
-    mgx_str_printf(out, "#define C_TYPE %s\n#define PARAMS", gpu_type_memory(c->out->type));
+    mgx_str_printf(out, "#define C_TYPE %s\n#define RANGED %d\n#define PARAMS",
+                   gpu_type_memory(c->out->type), g->ranged);
     emit_params(out, c, g);
-    mgx_str_put(out, "\n#define ARGS");
+    emit_kernel_params(out, c, g);
+    mgx_str_put(out, g->ranged ? "\n#define ARGS , seen" : "\n#define ARGS");
     if (g->units == GPU_WGMMA_SPLIT)
         mgx_str_put(out, ", a, b");
     for (int e = 0; e < g->p.extra_count; e++)
@@ -516,8 +573,14 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     GPU_PUT(out, tiles);
     GPU_PUT(out, cluster);
     GPU_PUT(out, ring);
+    if (g->summed)
+        GPU_PUT(out, wgmma_ones);
     if (g->units == GPU_WGMMA_SPLIT)
         GPU_PUT(out, wgmma_split);
+    if (g->units == GPU_WGMMA_QUANTIZED) {
+        emit_range(out, g);
+        GPU_PUT(out, wgmma_quantize);
+    }
     GPU_PUT(out, wgmma);
     GPU_PUT(out, wgmma_leave);
     if (g->fold.bytes)

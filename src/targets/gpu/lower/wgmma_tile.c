@@ -79,6 +79,8 @@ static const struct cost {
     // Not fitted either: a block's sums are added to the others' before the warpgroup's next one.
     [GPU_WGMMA_FP8] = LIKE_16_BITS(0.09, 0.09, 0.1, 28000),
     [GPU_WGMMA_FP8_64] = LIKE_16_BITS(0.075, 0.075, 0.08, 50000),
+    // A block takes as long as making its bytes does, if nothing else takes longer. Reckoned, not fitted.
+    [GPU_WGMMA_QUANTIZED] = LIKE_16_BITS(0.09, 0, 0, 57000),
 };
 
 // Where blocks stay, as factors of the above but for the last one.
@@ -250,7 +252,9 @@ static bool is_allowed(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_si
         tiles_of(t, size) <= (int64_t)size->multiprocessors * t->per_multiprocessor;
     if (t->stays && (t->split > 1 || one_wave))
         return false;
-    if (t->turns && (!t->stays || t->groups != 2 || t->units == GPU_WGMMA_SPLIT ||
+    if (t->units == GPU_WGMMA_QUANTIZED && (t->rows != 64 * t->groups || t->deep > 1))
+        return false;
+    if (t->turns && (!t->stays || t->groups != 2 || gpu_wgmma_by_registers(t->units) ||
                      gpu_wgmma_sums(t) > MOST_SUMS || !gpu_wgmma_lends(t)))
         return false;
     return steps >= t->split && (!size->image || size->blocks % t->deep == 0) &&

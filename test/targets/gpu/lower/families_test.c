@@ -157,4 +157,45 @@ CASE(floats_are_rounded_where_the_setting_says)
     CHECK(rounds(dot, "tf32_convolutions") == 0 && rounds(image, "tf32_convolutions") == 1);
 }
 
-TEST_MAIN(ROW(every_family_takes_what_is_its_own) ROW(floats_are_rounded_where_the_setting_says))
+// Rows that are quantized by the range of all of them, and multiplied by constants: what the plan says.
+static bool is_quantized(int depth, const char *who, const char *range)
+{
+    struct mgx_str lines = {0};
+    mgx_str_printf(&lines, "x = @param:x -> float_type, {256, %d}, {%d, 1}\nw = @literal{", depth,
+                   depth);
+    for (int i = 0; i < depth * 64; i++)
+        mgx_str_printf(&lines, "%s%d", i ? ", " : "", i * 7 % 11 - 5);
+    mgx_str_printf(&lines,
+                   "} -> int8_type, {%d, 64}, {64, 1}\n"
+                   "y = softmax[axis=1](x)\nr = byte_range(y)\n"
+                   "s = slice[axes={0},starts={0},ends={1}](r)\n"
+                   "z = slice[axes={0},starts={1},ends={2}](r)\n"
+                   "zb = convert[target_type=4](z)\n"
+                   "ss = multibroadcast[out_lens={256, %d}](s)\n"
+                   "zs = multibroadcast[out_lens={256, %d}](zb)\n"
+                   "q = quantizelinear[out_type=4](y, ss, zs)\n"
+                   "p = quant_dot(q, w, zb)\nf = convert[target_type=2](p)\n"
+                   "@9 = @return(f)\n",
+                   depth, depth, depth);
+    struct mgx_str said = {0};
+    const bool good = explain(mgx_str_text(&lines), "none", &said) &&
+                      strstr(mgx_str_text(&said), who) && strstr(mgx_str_text(&said), range) &&
+                      !strstr(mgx_str_text(&said), ": ref (");
+    if (!good)
+        printf("%s\n%s\n", who, mgx_str_text(&said));
+    mgx_str_fini(&said);
+    mgx_str_fini(&lines);
+    return good;
+}
+
+// Shallow products make their bytes themselves; of deeper ones a kernel does, which joins the range too.
+CASE(what_is_quantized_while_it_runs_takes_few_launches)
+{
+    if (!has_card())
+        return;
+    CHECK(is_quantized(128, "makes its bytes of floats", "gpu::byte_range (done by who reads it)"));
+    CHECK(is_quantized(512, "joins the range first", "gpu::byte_range (done by who reads it)"));
+}
+
+TEST_MAIN(ROW(every_family_takes_what_is_its_own) ROW(floats_are_rounded_where_the_setting_says)
+              ROW(what_is_quantized_while_it_runs_takes_few_launches))

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Kernels that leave the range of their results beside them, where a byte_range reads all of those.
+//
+//     y = ...                 each block leaves the lowest and the highest of its y's, two floats (extremes.gpu)
+//     r = byte_range(y)  =>   one block joins them: nothing is read once more
+//
+// What they leave has room of its own in a run's block on the card, from the step that leaves it to the one
+// that joins it (range_bundle.c); one by one each step does what it does else. Two producers of one value,
+// parts of a concat, have one join.
+#pragma once
+
+#include "targets/gpu/lower/lower.h"
+
+enum { GPU_RANGES_MOST = 1 << 14 }; // that one block joins
+
+// Does a range that somebody wants follow from the offer's results?
+bool gpu_is_ranged(const struct mgx_plan_offer *c);
+
+// Of a kernel of so many threads a block, 0: it leaves no range, and the text stays as it is. The kernel's
+// head (gpu_emit_head) and what stands before it; its beginning; where `value` is stored; and its end, which
+// all threads reach.
+void gpu_emit_range_head(struct mgx_str *out, int width, enum mgx_type result,
+                         const enum mgx_type *in, int in_count);
+void gpu_emit_range_begin(struct mgx_str *out, int width);
+void gpu_emit_range_value(struct mgx_str *out, int width, const char *value);
+void gpu_emit_range_end(struct mgx_str *out, int width);
+
+// The offer was taken by a kernel that leaves so many, in its workspace behind what else is there: its last
+// parameter, GLOBAL float *ranges.
+void gpu_leave_ranges(struct mgx_plan_offer *c, int64_t count);
+
+// Makes bundles of steps and the ranges that follow from them; their kernels.
+enum mgx_status gpu_range_bundles(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status gpu_range_bundles_finish(struct mgx_plan *plan,
+                                         struct mgx_diag *diag) MGX_NODISCARD;
