@@ -261,7 +261,8 @@ def run_test(test):
     if test in SUITES:
         command = [str(BUILD / "bin" / "mgx-run-onnx"), "--target", "cpu", str(SUITE.parent / test)]
     else:
-        command = ["ctest", "--test-dir", str(BUILD), "--output-on-failure", "-R", f"^{test}$"]
+        # ctest ends what runs too long; who waits for ctest alone leaves it running.
+        command = ["ctest", "--test-dir", str(BUILD), "--output-on-failure", "--timeout", "290", "-R", f"^{test}$"]
     try:
         done = subprocess.run(command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
                               env=dict(os.environ, MALLOC_PERTURB_="165", **CARD))
