@@ -17,6 +17,12 @@ struct mgx_str {
     bool failed;
 };
 
+// A letter, a digit or an underscore.
+static inline bool mgx_is_word_byte(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
 void mgx_str_fini(struct mgx_str *s); // {0} is an empty string; fini makes it one again
 void mgx_str_put(struct mgx_str *s, const char *text);
 void mgx_str_putn(struct mgx_str *s, const char *text, size_t size);

@@ -205,6 +205,16 @@ int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int 
     return count;
 }
 
+struct mgx_ins **mgx_module_parameter_list(const struct mgx_module *m, struct mgx_arena *arena,
+                                           int *count)
+{
+    *count = mgx_module_parameters(m, NULL, 0);
+    struct mgx_ins **list = MGX_NEW_ARRAY(arena, struct mgx_ins *, *count);
+    if (list)
+        mgx_module_parameters(m, list, *count);
+    return list;
+}
+
 void mgx_module_number(struct mgx_module *m)
 {
     int index = 0;

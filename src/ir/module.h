@@ -219,6 +219,9 @@ struct mgx_ins *mgx_module_result(const struct mgx_module *m, int i);
 struct mgx_ins *mgx_find_parameter(const struct mgx_module *m, const char *name);
 // Parameters in order of creation; returns how many there are, writes at most `capacity`.
 int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int capacity);
+// All of them, and how many; NULL when out of memory.
+struct mgx_ins **mgx_module_parameter_list(const struct mgx_module *m, struct mgx_arena *arena,
+                                           int *count);
 // The place of a parameter among those of its module; -1 for any other instruction.
 int mgx_parameter_index(const struct mgx_ins *ins);
 const char *mgx_parameter_name(const struct mgx_ins *param);

@@ -100,11 +100,6 @@ bool mgx_scan_accept(struct mgx_scan *s, char c)
     return true;
 }
 
-static bool is_word_byte(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 bool mgx_scan_accept_word(struct mgx_scan *s, const char *word)
 {
     assert(*word);
@@ -112,7 +107,7 @@ bool mgx_scan_accept_word(struct mgx_scan *s, const char *word)
     const size_t size = strlen(word), left = (size_t)(s->end - s->at);
     if (left < size || memcmp(s->at, word, size) != 0)
         return false;
-    if (left > size && is_word_byte(s->at[size]))
+    if (left > size && mgx_is_word_byte(s->at[size]))
         return false;
     s->at += size;
     return true;
@@ -213,7 +208,7 @@ enum mgx_status mgx_scan_type(struct mgx_scan *s, int64_t *out)
     }
     const bool quoted = next == '"' && s->at++;
     const char *c = s->at;
-    while (c < s->end && (is_word_byte(*c) || *c == ':'))
+    while (c < s->end && (mgx_is_word_byte(*c) || *c == ':'))
         c++;
     enum mgx_type type;
     if (!mgx_type_find(s->at, (size_t)(c - s->at), &type))

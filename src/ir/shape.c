@@ -398,6 +398,14 @@ int64_t mgx_shape_space(const struct mgx_shape *s)
     return space;
 }
 
+size_t mgx_shape_row_bytes(const struct mgx_shape *s, int axis)
+{
+    size_t bytes = mgx_type_size(s->type);
+    for (int i = axis + 1; i < s->rank; i++)
+        bytes *= (size_t)s->lens[i];
+    return bytes;
+}
+
 size_t mgx_shape_bytes(const struct mgx_shape *s)
 {
     size_t bytes;

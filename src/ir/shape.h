@@ -68,6 +68,10 @@ bool mgx_shape_lies_in(const struct mgx_shape *s, const struct mgx_arena *arena)
 // --- asking ---
 bool mgx_shape_is_static(
     const struct mgx_shape *s); // no ranges anywhere, tuples included; never unranked
+static inline bool mgx_shape_is_number(const struct mgx_shape *s) // of a known rank
+{
+    return mgx_type_is_number(s->type) && !s->unranked;
+}
 bool mgx_shape_is_standard(const struct mgx_shape *s);    // packed, row-major
 bool mgx_shape_is_packed(const struct mgx_shape *s);      // elements fill their space, in any order
 bool mgx_shape_is_transposed(const struct mgx_shape *s);  // strides not in descending order
@@ -88,6 +92,8 @@ int64_t mgx_shape_elements(const struct mgx_shape *s);
 // Elements spanned in memory: 1 + sum((len-1)*stride), 0 if empty.
 int64_t mgx_shape_space(const struct mgx_shape *s);
 size_t mgx_shape_bytes(const struct mgx_shape *s); // space * type size (fp4x2: bytes as they are)
+// Bytes of one row of a packed shape: all that lies under one index of the axis and those before.
+size_t mgx_shape_row_bytes(const struct mgx_shape *s, int axis);
 // Rank, lengths >= 0, and elements, space and bytes representable (below 2^62). Every shape from
 // outside is checked once; results of shape rules are checked by mgx_op_shape.
 enum mgx_status mgx_shape_check(const struct mgx_shape *s, struct mgx_diag *diag) MGX_NODISCARD;

@@ -15,6 +15,7 @@
 #include "op/op.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/region.h"
+#include "pass/engine/walk.h"
 #include "pass/pass.h"
 
 static struct mgx_ins *shorten(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *n, int axis)
@@ -72,14 +73,6 @@ static struct mgx_ins *unique_member(struct mgx_ins *ins, struct mgx_ins *list, 
     return shorten(ins, values, count, axis);
 }
 
-static bool only_members_read(const struct mgx_ins *ins)
-{
-    for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!mgx_is(use->user, &mgx_op_get_tuple_elem))
-            return false;
-    return ins->uses != NULL;
-}
-
 static void replace(struct mgx_ins *ins, struct mgx_ins *by)
 {
     if (by && ins == ins->owner->last)
@@ -104,7 +97,7 @@ static bool is_wanted(const struct mgx_pass_call *c, struct mgx_ins *ins)
     const struct mgx_region r = {.ins = {ins}, .count = 1};
     if (!boxes && !parts && !mgx_is(ins, &mgx_op_nonzero))
         return false;
-    if ((boxes && !mgx_ins_int(ins, "use_dyn_output")) || (parts && !only_members_read(ins)))
+    if ((boxes && !mgx_ins_int(ins, "use_dyn_output")) || (parts && !mgx_only_members_read(ins)))
         return false;
     for (int i = 0; i < ins->in_count; i++)
         if (!mgx_shape_is_static(&ins->in[i]->shape))

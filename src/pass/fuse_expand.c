@@ -22,13 +22,6 @@ struct stage {
     struct mgx_ins *x, *w; // outside of the group
 };
 
-// What a parameter of the group's body is given; NULL for what is made in the body.
-static struct mgx_ins *given(const struct mgx_ins *group, const struct mgx_ins *inner)
-{
-    const int i = mgx_parameter_index(inner);
-    return i >= 0 && i < group->in_count ? group->in[i] : NULL;
-}
-
 static bool is_convolution(const struct mgx_ins *ins)
 {
     return ins->op == &mgx_op_convolution ||
@@ -50,8 +43,8 @@ static bool find_stage(const struct mgx_ins *ins, struct stage *s)
         s->conv = ins->mod[0]->first;
         while (s->conv && !is_convolution(s->conv))
             s->conv = s->conv->next;
-        s->x = s->conv ? given(ins, s->conv->in[0]) : NULL;
-        s->w = s->conv ? given(ins, s->conv->in[1]) : NULL;
+        s->x = s->conv ? mgx_group_gives(ins, s->conv->in[0]) : NULL;
+        s->w = s->conv ? mgx_group_gives(ins, s->conv->in[1]) : NULL;
     }
     return s->x && s->w && s->w->literal && is_float(s->w->shape.type) && s->w->shape.rank == 4 &&
            is_float(ins->shape.type) && ins->shape.rank == 4 && mgx_shape_is_static(&ins->shape) &&

@@ -57,14 +57,6 @@ static bool is_elementwise(const struct mgx_ins *ins)
            ins->mod_count == 0 && mgx_is_pure(ins) && mgx_type_is_number(ins->shape.type);
 }
 
-static bool read_inside_only(const struct group *g, const struct mgx_ins *ins)
-{
-    for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!mgx_body_has(g->ins, g->count, use->user))
-            return false;
-    return true;
-}
-
 // Would the group's operands fit if `extra` joined?
 static bool inputs_fit(struct group *g)
 {
@@ -136,7 +128,8 @@ static bool may_join(const struct group *g, const struct mgx_ins *in)
     const struct mgx_ins *root = g->ins[0];
     return in->owner == root->owner && is_elementwise(in) &&
            mgx_shape_same_lens(&in->shape, &root->shape) && !mgx_body_has(g->ins, g->count, in) &&
-           read_inside_only(g, in) && !ends_product(g, in) && !widens_for_softmax(g, in);
+           mgx_body_keeps(g->ins, g->count, in) && !ends_product(g, in) &&
+           !widens_for_softmax(g, in);
 }
 
 // Grows until nothing joins: an operand read twice joins once its last reader has.
@@ -164,7 +157,8 @@ static uint32_t bit_of(const struct group *g, int input)
 {
     const struct mgx_ins *in = g->in[input], *root = g->ins[0];
     return mgx_is_product(in) && in->owner == root->owner &&
-                   mgx_shape_same_lens(&in->shape, &root->shape) && read_inside_only(g, in)
+                   mgx_shape_same_lens(&in->shape, &root->shape) &&
+                   mgx_body_keeps(g->ins, g->count, in)
                ? (uint32_t)1 << input
                : 0;
 }

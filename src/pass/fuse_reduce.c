@@ -102,14 +102,6 @@ static bool group_fits(struct group *g, const struct mgx_ins *ins)
     return has_lens(ins, g->full, g->rank) || has_lens(ins, g->reduced, g->rank);
 }
 
-static bool read_inside_only(const struct group *g, const struct mgx_ins *ins)
-{
-    for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!mgx_body_has(g->ins, g->count, use->user))
-            return false;
-    return true;
-}
-
 static bool is_constant_everywhere(const struct mgx_ins *ins)
 {
     double value;
@@ -188,7 +180,8 @@ static bool try_join(struct group *g, struct mgx_ins *in)
     const bool known = g->known;
     if (g->count == MAX_BODY || in->owner != g->ins[0]->owner ||
         mgx_body_has(g->ins, g->count, in) || is_constant_everywhere(in) ||
-        !read_inside_only(g, in) || (g->bytes && is_byte_of_product(in)) || !group_fits(g, in))
+        !mgx_body_keeps(g->ins, g->count, in) || (g->bytes && is_byte_of_product(in)) ||
+        !group_fits(g, in))
         return false;
     g->ins[g->count++] = in;
     if (replace_input(g, in))

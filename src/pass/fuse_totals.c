@@ -5,14 +5,9 @@
 //
 // What the scale and the zero point of a dynamic quantization are. Runs after element-wise chains
 // were fused, so f is one instruction.
+#include "pass/engine/region.h"
 #include "pass/engine/total.h"
 #include "pass/engine/walk.h"
-
-static bool is_value(const struct mgx_ins *ins)
-{
-    return mgx_is_elementwise(ins) && mgx_shape_is_static(&ins->shape) &&
-           mgx_shape_elements(&ins->shape) == 1;
-}
 
 // Of one tensor, each for itself alone, the first first as the module has them.
 static bool find_totals(struct mgx_ins *value, struct mgx_region *r)
@@ -38,7 +33,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     MGX_EACH (ins, m) {
         struct mgx_region region = {.count = 0};
-        if (is_value(ins) && find_totals(ins, &region) && mgx_region_add(&region, ins) &&
+        if (mgx_is_one_step(ins) && find_totals(ins, &region) && mgx_region_add(&region, ins) &&
             mgx_region_closed(&region))
             TRY(mgx_region_fuse(c, &region, "total"));
     }

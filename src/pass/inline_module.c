@@ -30,14 +30,6 @@ static bool count_users(const struct mgx_program *p, struct mgx_map *users)
     return true;
 }
 
-static bool only_members_read(const struct mgx_ins *ins)
-{
-    for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!mgx_is(use->user, &mgx_op_get_tuple_elem))
-            return false;
-    return ins->uses != NULL;
-}
-
 // A body that certainly runs, and what its parameters are given.
 struct certain {
     struct mgx_module *body; // NULL if it is open which one runs
@@ -135,7 +127,7 @@ static enum mgx_status inline_all(struct mgx_pass_call *c, struct mgx_map *users
         return mgx_fail_memory(c->diag);
     for (int i = count - 1; i >= 0; i--)
         MGX_EACH (ins, modules[i]) {
-            if (!ins->mod_count || !only_members_read(ins))
+            if (!ins->mod_count || !mgx_only_members_read(ins))
                 continue;
             const struct certain s = find_certain(c->scratch, ins);
             if (!s.body || (intptr_t)mgx_map_find_pointer(users, s.body) != 1)

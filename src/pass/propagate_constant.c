@@ -69,11 +69,6 @@ static bool stays(const struct mgx_ins *ins)
            (view && mgx_is_widened(ins->in[0]));
 }
 
-static bool is_number(const struct mgx_shape *s)
-{
-    return mgx_type_is_number(s->type) && !s->unranked;
-}
-
 static size_t static_bytes(const struct mgx_ins *ins)
 {
     return mgx_shape_is_static(&ins->shape) ? mgx_shape_bytes(&ins->shape) : 0;
@@ -120,9 +115,9 @@ static size_t growth(const struct mgx_ins *ins, size_t bytes)
 static bool can_fold(struct fold *f, struct mgx_ins *ins)
 {
     if (ins->literal)
-        return is_number(&ins->shape);
+        return mgx_shape_is_number(&ins->shape);
     if (!mgx_is_constant(f->module, ins) || stays_compact(ins->op) || !ins->op->compute ||
-        !is_number(&ins->shape))
+        !mgx_shape_is_number(&ins->shape))
         return false;
     for (int i = 0; i < ins->in_count; i++)
         if (ins->in[i]->owner != f->module || !state_of(f, ins->in[i])->foldable)
@@ -278,7 +273,7 @@ static bool has_work(struct mgx_module *m)
 static enum mgx_status know_empty(struct mgx_pass_call *c, struct mgx_module *m)
 {
     MGX_EACH (ins, m) {
-        const bool empty = !ins->literal && ins->uses && is_number(&ins->shape) &&
+        const bool empty = !ins->literal && ins->uses && mgx_shape_is_number(&ins->shape) &&
                            ins->op != &mgx_op_return && ins->op != &mgx_op_undefined &&
                            mgx_shape_is_static(&ins->shape) && mgx_shape_elements(&ins->shape) == 0;
         if (!empty)

@@ -10,6 +10,7 @@
 // x is read once more for a value that had to be made anew, and once less for every two totals in a
 // group.
 #include "pass/engine/emit.h"
+#include "pass/engine/region.h"
 #include "pass/engine/total.h"
 #include "pass/engine/walk.h"
 
@@ -20,19 +21,13 @@ struct job {
     int left;
 };
 
-static bool is_step(const struct mgx_ins *ins)
-{
-    return mgx_is_elementwise(ins) && mgx_shape_is_static(&ins->shape) &&
-           mgx_shape_elements(&ins->shape) == 1;
-}
-
 // Read by more than the next step of the same kind of work: it lies in memory anyway.
 static bool is_value(const struct mgx_ins *ins)
 {
-    if (!is_step(ins))
+    if (!mgx_is_one_step(ins))
         return false;
     for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!is_step(use->user))
+        if (!mgx_is_one_step(use->user))
             return true;
     return false;
 }
@@ -43,7 +38,7 @@ static bool has_total(const struct mgx_ins *ins, int depth)
     for (int i = 0; i < ins->in_count; i++) {
         const struct mgx_ins *in = ins->in[i];
         if (mgx_is_total(in) ||
-            (depth < MOST && is_step(in) && !is_value(in) && has_total(in, depth + 1)))
+            (depth < MOST && mgx_is_one_step(in) && !is_value(in) && has_total(in, depth + 1)))
             return true;
     }
     return false;
@@ -55,7 +50,7 @@ static bool own_input(struct job *job, struct mgx_ins *ins, int i)
 {
     struct mgx_ins *in = ins->in[i];
     const bool total = mgx_is_total(in);
-    if (!total && (!is_step(in) || is_value(in)))
+    if (!total && (!mgx_is_one_step(in) || is_value(in)))
         return true;
     if (!mgx_used_once(in)) {
         if (job->left-- == 0)

@@ -294,13 +294,6 @@ struct paged {
     struct mgx_ins *text, *place; // {tokens}: whose each is, and where in it
 };
 
-static struct mgx_ins *emit_gather(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *which)
-{
-    return x && which ? mgx_emit_before(at, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", 0)),
-                                        MGX_IN(x, which))
-                      : NULL;
-}
-
 // {n} as a column of, or a row for, {rows, columns}.
 static struct mgx_ins *emit_across(struct mgx_ins *at, struct mgx_ins *x, bool column, int64_t rows,
                                    int64_t columns)
@@ -330,8 +323,8 @@ static void find_places(struct paged *p)
                    : NULL;
         p->text = mgx_emit_reshape(at, count, &p->tokens, 1);
     }
-    p->place = mgx_emit_binary(at, &mgx_op_sub, t, emit_gather(at, sums, p->text));
-    p->place = mgx_emit_binary(at, &mgx_op_add, p->place, emit_gather(at, past, p->text));
+    p->place = mgx_emit_binary(at, &mgx_op_sub, t, mgx_emit_gather(at, sums, p->text));
+    p->place = mgx_emit_binary(at, &mgx_op_add, p->place, mgx_emit_gather(at, past, p->text));
 }
 
 // {tokens}: the last key that each sees, where it sees all of its text.
@@ -344,7 +337,7 @@ static struct mgx_ins *emit_last(const struct paged *p)
                         mgx_emit_slice(at, sums, 0, 0, p->texts));
     struct mgx_ins *last =
         mgx_emit_with(at, &mgx_op_sub, mgx_emit_binary(at, &mgx_op_add, count, past), 1);
-    return emit_gather(at, last, p->text);
+    return mgx_emit_gather(at, last, p->text);
 }
 
 // {tokens} spread over the bias.
@@ -362,7 +355,7 @@ static struct mgx_ins *emit_and(struct mgx_ins *at, struct mgx_ins *x, struct mg
 static struct mgx_ins *emit_blocks(const struct paged *p, struct mgx_ins **there)
 {
     struct mgx_ins *at = p->at, *table = mgx_emit_convert(at, at->in[5], MGX_INT64);
-    table = p->apart ? emit_gather(at, table, p->text) : table;
+    table = p->apart ? mgx_emit_gather(at, table, p->text) : table;
     struct mgx_ins *is =
         emit_and(at, emit_not_below(at, table, 0), emit_below(at, table, (double)p->blocks));
     is = mgx_emit_reshape(at, is, (int64_t[]){p->entries, p->pages, 1}, 3);
@@ -421,7 +414,7 @@ static struct mgx_ins *emit_kept(const struct paged *p, int i, struct mgx_ins *w
     const int64_t kept = ((const struct mgx_paged_attention *)p->at->attr)->kept;
     struct mgx_ins *cache = p->at->in[1 + i];
     const int64_t *lens = cache->shape.lens, four[4] = {p->entries, p->keys, lens[2], lens[3]};
-    struct mgx_ins *x = mgx_emit_reshape(p->at, emit_gather(p->at, cache, which), four, 4);
+    struct mgx_ins *x = mgx_emit_reshape(p->at, mgx_emit_gather(p->at, cache, which), four, 4);
     x = mgx_emit_transpose(p->at, x, (const int[]){0, 2, 1, 3}, 4);
     return kept ? emit_widened(p, x, p->at->in[p->at->in_count - 2 + i], kept) : x;
 }
@@ -490,12 +483,6 @@ static struct mgx_ins *spell_pages(struct mgx_rewriter *r, struct mgx_ins *ins,
                            MGX_IN(y)); // 0 but for a token's own text
 }
 
-static bool has_kernel(const struct mgx_pass_options *o, struct mgx_ins *ins)
-{
-    const struct mgx_region one = {.ins = {ins}, .count = 1};
-    return o->target.supports && o->target.supports(o->target.user, "cache", &one);
-}
-
 // A result may have fixed lengths where a cache's own are open.
 static bool is_static(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
@@ -503,7 +490,7 @@ static bool is_static(struct mgx_rewriter *r, struct mgx_ins *ins, const struct 
     for (int i = 0; i < ins->in_count; i++)
         if (!mgx_shape_is_static(&ins->in[i]->shape))
             return false;
-    return !has_kernel(r->call->options, ins);
+    return !mgx_region_has_kernel(r->call, ins, "cache");
 }
 
 static const struct mgx_rule rules[] = {

@@ -13,17 +13,10 @@
 
 enum { X, WHICH, W, SCALE, ZERO };
 
-static struct mgx_ins *emit_gather(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *rows)
-{
-    return x && rows
-               ? mgx_emit_before(at, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", 0)), MGX_IN(x, rows))
-               : NULL;
-}
-
 // Operand i of the matrices: of all, or of those that the rows ask for.
 static struct mgx_ins *operand(struct mgx_ins *ins, int i, bool chosen)
 {
-    return chosen ? emit_gather(ins, ins->in[i], ins->in[WHICH]) : ins->in[i];
+    return chosen ? mgx_emit_gather(ins, ins->in[i], ins->in[WHICH]) : ins->in[i];
 }
 
 // {matrices, depth, columns}
@@ -84,7 +77,7 @@ static struct mgx_ins *by_all(struct mgx_ins *ins, int64_t per, int64_t depth)
     x = mgx_emit_multibroadcast(ins, x, (int64_t[]){count, rows, depth}, 3);
     x = mgx_emit_binary(ins, &mgx_op_dot, x, emit_matrices(ins, false, depth));
     x = mgx_emit_reshape(ins, x, (int64_t[]){count * rows, columns}, 2);
-    return emit_gather(ins, x, emit_places(ins, per, rows));
+    return mgx_emit_gather(ins, x, emit_places(ins, per, rows));
 }
 
 static struct mgx_ins *spell(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
@@ -97,19 +90,13 @@ static struct mgx_ins *spell(struct mgx_rewriter *r, struct mgx_ins *ins, const 
                                                           : by_all(ins, per, depth);
 }
 
-static bool has_kernel(const struct mgx_pass_options *o, struct mgx_ins *ins)
-{
-    const struct mgx_region one = {.ins = {ins}, .count = 1};
-    return o->target.supports && o->target.supports(o->target.user, "experts", &one);
-}
-
 static bool is_static(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
     (void)m;
     for (int i = 0; i < ins->in_count; i++)
         if (!mgx_shape_is_static(&ins->in[i]->shape))
             return false;
-    return !has_kernel(r->call->options, ins);
+    return !mgx_region_has_kernel(r->call, ins, "experts");
 }
 
 static const struct mgx_rule rules[] = {

@@ -61,14 +61,6 @@ static bool is_state(const struct mgx_ins *ins)
     return is_plain(ins) || ins->shape.type == MGX_SEQUENCE || ins->shape.type == MGX_TUPLE;
 }
 
-static bool only_members_read(const struct mgx_ins *ins)
-{
-    for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!mgx_is(use->user, &mgx_op_get_tuple_elem))
-            return false;
-    return ins->uses != NULL;
-}
-
 static bool body_is_flat(const struct mgx_module *body)
 {
     for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
@@ -123,7 +115,7 @@ static bool describe(struct rounds *r)
 static bool suits(struct rounds *r)
 {
     const struct mgx_ins *ins = r->ins;
-    bool good = only_members_read(ins) && body_is_flat(ins->mod[0]) && describe(r) &&
+    bool good = mgx_only_members_read(ins) && body_is_flat(ins->mod[0]) && describe(r) &&
                 mgx_module_parameters(r->body, NULL, 0) == ins->in_count;
     for (int i = 0; i < ins->in_count && good; i++)
         good = i < state_at(r, r->states) && i >= state_at(r, 0) ? is_state(ins->in[i])

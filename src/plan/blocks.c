@@ -276,15 +276,6 @@ enum mgx_status mgx_plan_block_tensor(struct mgx_plan_blocks *b, const struct mg
 
 // --- tensors that grow ---
 
-// Bytes of one row: all that lies under one index of the axis and those before it.
-static size_t row_bytes(const struct mgx_shape *s, int axis)
-{
-    size_t bytes = mgx_type_size(s->type);
-    for (int i = axis + 1; i < s->rank; i++)
-        bytes *= (size_t)s->lens[i];
-    return bytes;
-}
-
 static int64_t lines_of(const struct mgx_shape *s, int axis)
 {
     int64_t lines = 1;
@@ -310,9 +301,9 @@ enum mgx_status mgx_plan_block_growing(struct mgx_plan_blocks *b, const struct m
         return MGX_OK;
     struct block *block = (struct block *)out->storage;
     memcpy(out->shape.strides, room.strides, sizeof room.strides);
-    block->line = row_bytes(shape, axis) * (size_t)room.lens[axis];
+    block->line = mgx_shape_row_bytes(shape, axis) * (size_t)room.lens[axis];
     block->storage.grows = true;
-    atomic_init(&block->used, row_bytes(shape, axis) * (size_t)shape->lens[axis]);
+    atomic_init(&block->used, mgx_shape_row_bytes(shape, axis) * (size_t)shape->lens[axis]);
     return MGX_OK;
 }
 
@@ -346,7 +337,7 @@ static struct block *end_of(const struct mgx_tensor *t, int axis, size_t *end)
     if ((block->line && start) || !is_in_lines(&t->shape, axis, block->line) ||
         (!block->line && lines_of(&t->shape, axis) != 1))
         return NULL;
-    *end = start + row_bytes(&t->shape, axis) * (size_t)t->shape.lens[axis];
+    *end = start + mgx_shape_row_bytes(&t->shape, axis) * (size_t)t->shape.lens[axis];
     return block;
 }
 
@@ -357,7 +348,7 @@ bool mgx_plan_block_extend(const struct mgx_tensor *t, int axis, int64_t more)
     if (!block)
         return false;
     const size_t limit = block->line ? block->line : block->capacity;
-    const size_t taken = row_bytes(&t->shape, axis) * (size_t)more;
+    const size_t taken = mgx_shape_row_bytes(&t->shape, axis) * (size_t)more;
     if (taken > limit || end > limit - taken)
         return false;
     return atomic_compare_exchange_strong(&block->used, &end, end + taken);
@@ -370,7 +361,7 @@ bool mgx_plan_block_shorten(const struct mgx_tensor *t, int axis, int64_t fewer)
     if (!block || atomic_load(&t->storage->refs) != 1)
         return false;
     assert(fewer >= 0 && fewer <= t->shape.lens[axis]);
-    const size_t less = row_bytes(&t->shape, axis) * (size_t)fewer;
+    const size_t less = mgx_shape_row_bytes(&t->shape, axis) * (size_t)fewer;
     return atomic_compare_exchange_strong(&block->used, &end, end - less);
 }
 

@@ -63,12 +63,6 @@ static enum mgx_status align_literals(struct mgx_program *p, struct mgx_diag *di
     return MGX_OK;
 }
 
-// As passes would leave it, from a file: none of them ran, and none has read the literals.
-static bool is_settled(const struct mgx_program *p)
-{
-    return p->carry && p->carry->fits;
-}
-
 // What the passes looked at of the model's file: packing reads it once more, piece by piece. Of a
 // small one it may stay until then: packing gives its pages back as it goes.
 static void forget_files(const struct mgx_program *p)
@@ -120,10 +114,10 @@ static enum mgx_status settle(struct mgx_program *p, const struct mgx_plan_setti
     if (settings->output_params)
         TRY(add_outputs(p, diag));
     TRY(mgx_plan_settle_joins(p, late, diag));
-    if (!is_settled(p) && is_worn(p))
+    if (!mgx_program_is_settled(p) && is_worn(p))
         TRY(mgx_program_compact(p, diag));
     TRY(align_literals(p, diag));
-    if (!is_settled(p))
+    if (!mgx_program_is_settled(p))
         forget_files(p);
     for (int i = 0; i < p->module_count; i++)
         mgx_module_number(p->modules[i]);

@@ -216,12 +216,11 @@ static bool find_state(struct mgx_sizes *s)
 static void find_followers(struct mgx_sizes *s)
 {
     const struct mgx_module *m = mgx_program_main(s->simplified);
-    const int count = mgx_module_parameters(m, NULL, 0);
-    struct mgx_ins **params = MGX_NEW_ARRAY(&s->arena, struct mgx_ins *, count);
+    int count;
+    struct mgx_ins **params = mgx_module_parameter_list(m, &s->arena, &count);
     if (!params ||
         s->len_count > MGX_SIZES_MOST_LENS) // sticky in the arena; more than is looked at
         return;
-    mgx_module_parameters(m, params, count);
     for (int i = 0; i < s->len_count; i++)
         for (int k = 0; k < i && !s->follows[i]; k++) {
             const char *a = mgx_shape_dim(&params[s->axes[i].param]->shape, s->axes[i].axis).name,
@@ -330,11 +329,9 @@ static void make_optimals(struct mgx_sizes *s)
     int at[MGX_SIZES_MOST_LENS] = {0}, rounds = 0;
     int64_t lens[MGX_SIZES_MOST_LENS];
     struct mgx_dim *dims = MGX_NEW_ARRAY(&s->arena, struct mgx_dim, s->len_count);
-    struct mgx_ins **params =
-        MGX_NEW_ARRAY(&s->arena, struct mgx_ins *, mgx_module_parameters(m, NULL, 0));
+    struct mgx_ins **params = mgx_module_parameter_list(m, &s->arena, &(int){0});
     if (!dims || !params || s->values.count)
         return;
-    mgx_module_parameters(m, params, mgx_module_parameters(m, NULL, 0));
     for (int i = 0; i < s->len_count; i++) {
         dims[i] = mgx_shape_dim(&params[s->axes[i].param]->shape, s->axes[i].axis);
         if (!dims[i].optimal_count)

@@ -7,18 +7,13 @@
 
 #include "op/rule/rule.h"
 
-static bool is_number(const struct mgx_shape *s)
-{
-    return mgx_type_is_number(s->type) && !s->unranked;
-}
-
 bool mgx_has_free_sizes(const struct mgx_program *p)
 {
     bool found = false;
     for (const struct mgx_ins *ins = mgx_program_main(p)->first; ins; ins = ins->next) {
         if (ins->op != &mgx_op_param || mgx_shape_is_static(&ins->shape))
             continue;
-        if (!is_number(&ins->shape))
+        if (!mgx_shape_is_number(&ins->shape))
             return false;
         found = true;
     }
@@ -31,22 +26,11 @@ static bool is_free(const struct mgx_shape *s, int axis)
     return !mgx_dim_is_fixed(&d);
 }
 
-// In order of creation. NULL when out of memory.
-static struct mgx_ins **parameters(const struct mgx_program *p, struct mgx_arena *arena, int *count)
-{
-    const struct mgx_module *m = mgx_program_main(p);
-    *count = mgx_module_parameters(m, NULL, 0);
-    struct mgx_ins **params = MGX_NEW_ARRAY(arena, struct mgx_ins *, *count);
-    if (params)
-        mgx_module_parameters(m, params, *count);
-    return params;
-}
-
 struct mgx_free_axis *mgx_free_axes(const struct mgx_program *p, struct mgx_arena *arena,
                                     int *count)
 {
     int param_count, axes = 0;
-    struct mgx_ins **params = parameters(p, arena, &param_count);
+    struct mgx_ins **params = mgx_module_parameter_list(mgx_program_main(p), arena, &param_count);
     for (int i = 0; params && i < param_count; i++)
         axes += params[i]->shape.dims ? params[i]->shape.rank : 0;
     struct mgx_free_axis *list = MGX_NEW_ARRAY(arena, struct mgx_free_axis, axes);
@@ -62,7 +46,7 @@ static enum mgx_status set_lens(struct mgx_program *p, const int64_t **at, struc
 {
     const int64_t *lens = *at;
     int count;
-    struct mgx_ins **params = parameters(p, &p->arena, &count);
+    struct mgx_ins **params = mgx_module_parameter_list(mgx_program_main(p), &p->arena, &count);
     if (!params)
         return mgx_fail_memory(diag);
     for (int i = 0; i < count; i++) {
@@ -104,7 +88,7 @@ static bool is_size(const struct mgx_ins *ins)
 {
     bool known = ins->in_count > 0 && !ins->mod_count && ins->op->compute && ins->uses &&
                  !(ins->op->flags & (MGX_OP_IMPURE | MGX_OP_EFFECT | MGX_OP_BUILTIN)) &&
-                 is_number(&ins->shape) && mgx_shape_is_static(&ins->shape) &&
+                 mgx_shape_is_number(&ins->shape) && mgx_shape_is_static(&ins->shape) &&
                  mgx_shape_elements(&ins->shape) <= SMALL;
     for (int i = 0; i < ins->in_count && known; i++)
         known = is_known(ins, ins->in[i]);

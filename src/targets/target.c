@@ -12,6 +12,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/size.h"
+#include "plan/carried.h"
 #include "plan/shared.h"
 #include "targets/params.h"
 #include "targets/sizes.h"
@@ -59,18 +60,12 @@ static bool note_options(struct mgx_program *p, const struct mgx_compile_options
     return good;
 }
 
-// Saved for this machine: if it does not compile its loader drops it, and needs no copy of it.
-static bool is_from_file(const struct mgx_program *p)
-{
-    return p->carry && p->carry->fits;
-}
-
 // No pass looks at a saved program that fits, so plans for single sizes are made from the graph
 // that the file has; they read all its literals.
 static enum mgx_status copy_saved(const struct mgx_program *p, struct mgx_program **out,
                                   struct mgx_diag *diag)
 {
-    if (!is_from_file(p))
+    if (!mgx_program_is_settled(p))
         return MGX_OK;
     mgx_carry_mark_literals(p->carry); // checked with what the plan reads
     return mgx_program_clone(out, p, diag);
@@ -120,7 +115,7 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
         return mgx_fail(diag, MGX_INVALID, "the program is compiled already, for target \"%s\"",
                         p->executable->target->name);
     struct mgx_program *backup = NULL;
-    if (!is_from_file(p))
+    if (!mgx_program_is_settled(p))
         TRY(mgx_program_backup(&backup, p, diag));
     const enum mgx_status status = compile(p, target, options, diag);
     if (status != MGX_OK) {

@@ -140,21 +140,11 @@ static bool note_caches(struct mgx_value *v, const struct mgx_ins *param, struct
 
 // --- the list ---
 
-static struct mgx_ins **parameters(const struct mgx_program *p, struct mgx_arena *arena, int *count)
-{
-    const struct mgx_module *m = mgx_program_main(p);
-    *count = mgx_module_parameters(m, NULL, 0);
-    struct mgx_ins **params = MGX_NEW_ARRAY(arena, struct mgx_ins *, *count);
-    if (params)
-        mgx_module_parameters(m, params, *count);
-    return params;
-}
-
 bool mgx_values_find(struct mgx_values *out, const struct mgx_program *p, struct mgx_arena *arena)
 {
     struct search s = {.failed = false};
     int count;
-    struct mgx_ins **params = parameters(p, arena, &count);
+    struct mgx_ins **params = mgx_module_parameter_list(mgx_program_main(p), arena, &count);
     bool good = search(&s, p) && params;
     *out = (struct mgx_values){.list = MGX_NEW_ARRAY(arena, struct mgx_value, count)};
     good = good && out->list;
@@ -240,7 +230,7 @@ enum mgx_status mgx_values_set(const struct mgx_values *v, struct mgx_program *p
                                struct mgx_diag *diag)
 {
     int count;
-    struct mgx_ins **params = parameters(p, &p->arena, &count);
+    struct mgx_ins **params = mgx_module_parameter_list(mgx_program_main(p), &p->arena, &count);
     if (!params)
         return mgx_fail_memory(diag);
     for (int i = 0; i < v->count; i++)

@@ -78,6 +78,14 @@ bool mgx_body_has(struct mgx_ins *const *list, int count, const struct mgx_ins *
     return false;
 }
 
+bool mgx_body_keeps(struct mgx_ins *const *list, int count, const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (!mgx_body_has(list, count, use->user))
+            return false;
+    return true;
+}
+
 // Reads it nothing of list[from..count)?
 static bool is_ready(struct mgx_ins *const *list, int from, int count, const struct mgx_ins *ins)
 {

@@ -34,5 +34,7 @@ void mgx_body_end(struct mgx_body *b);
 
 // Is it one of these?
 bool mgx_body_has(struct mgx_ins *const *list, int count, const struct mgx_ins *ins);
+// Is `ins` read by these alone?
+bool mgx_body_keeps(struct mgx_ins *const *list, int count, const struct mgx_ins *ins);
 // Producers before readers, else as they stand. Cost: the square of count, and bodies are small.
 void mgx_body_sort(struct mgx_ins **list, int count);

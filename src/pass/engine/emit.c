@@ -109,6 +109,13 @@ struct mgx_ins *mgx_emit_transpose(struct mgx_ins *at, struct mgx_ins *x, const 
                            MGX_IN(x));
 }
 
+struct mgx_ins *mgx_emit_gather(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *rows)
+{
+    return x && rows
+               ? mgx_emit_before(at, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", 0)), MGX_IN(x, rows))
+               : NULL;
+}
+
 struct mgx_ins *mgx_emit_slice(struct mgx_ins *at, struct mgx_ins *x, int axis, int64_t start,
                                int64_t end)
 {

@@ -24,6 +24,7 @@ struct mgx_ins *mgx_emit_transpose(struct mgx_ins *at, struct mgx_ins *x, const 
                                    int rank);
 struct mgx_ins *mgx_emit_slice(struct mgx_ins *at, struct mgx_ins *x, int axis, int64_t start,
                                int64_t end);
+struct mgx_ins *mgx_emit_gather(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *rows);
 struct mgx_ins *mgx_emit_concat(struct mgx_ins *at, struct mgx_ins *const *in, int count, int axis);
 // One value in all places of `like`'s lengths.
 struct mgx_ins *mgx_emit_splat(struct mgx_ins *at, const struct mgx_shape *like, double value);

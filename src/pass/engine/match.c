@@ -24,15 +24,10 @@ static bool skip(const char **text, char c)
     return true;
 }
 
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 static size_t word_length(const char *text)
 {
     size_t n = 0;
-    while (is_word(text[n]))
+    while (mgx_is_word_byte(text[n]))
         n++;
     return n;
 }
@@ -105,7 +100,7 @@ static bool read_args(struct mgx_pattern *p, struct mgx_pattern_node *n, const c
 static bool read_head(struct mgx_pattern_node *n, const char **text)
 {
     const char c = **text;
-    if (islower((unsigned char)c) && !is_word((*text)[1])) {
+    if (islower((unsigned char)c) && !mgx_is_word_byte((*text)[1])) {
         n->letter = c;
         ++*text;
         if (!skip(text, ':')) {

@@ -14,6 +14,25 @@ bool mgx_is_elementwise(const struct mgx_ins *ins)
     return ins->op == &mgx_op_pointwise || (ins->op->flags & MGX_OP_POINTWISE);
 }
 
+bool mgx_is_one_step(const struct mgx_ins *ins)
+{
+    return mgx_is_elementwise(ins) && mgx_shape_is_static(&ins->shape) &&
+           mgx_shape_elements(&ins->shape) == 1;
+}
+
+struct mgx_ins *mgx_group_gives(const struct mgx_ins *group, const struct mgx_ins *inner)
+{
+    const int i = mgx_parameter_index(inner);
+    return i >= 0 && i < group->in_count ? group->in[i] : NULL;
+}
+
+bool mgx_region_has_kernel(const struct mgx_pass_call *c, struct mgx_ins *ins, const char *tag)
+{
+    const struct mgx_region one = {.ins = {ins}, .count = 1};
+    const struct mgx_pass_target *target = &c->options->target;
+    return target->supports && target->supports(target->user, tag, &one);
+}
+
 bool mgx_region_keeps(const struct mgx_pass_call *c, struct mgx_ins *ins, const char *tag)
 {
     const struct mgx_pass_target *t = &c->options->target;

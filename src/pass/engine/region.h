@@ -15,6 +15,13 @@ struct mgx_region {
 // A scalar operator, or a fused body of them.
 bool mgx_is_elementwise(const struct mgx_ins *ins);
 
+// The same of one value.
+bool mgx_is_one_step(const struct mgx_ins *ins);
+// What a parameter of the group's body is given; NULL for what is made in the body.
+struct mgx_ins *mgx_group_gives(const struct mgx_ins *group, const struct mgx_ins *inner);
+
+// Does the target take this instruction as it stands, as something of this tag?
+bool mgx_region_has_kernel(const struct mgx_pass_call *c, struct mgx_ins *ins, const char *tag);
 // What a target says of one instruction that a pass has made; if it does not take it, that goes
 // again. A target that says nothing takes all, and NULL is not taken.
 bool mgx_region_keeps(const struct mgx_pass_call *c, struct mgx_ins *ins, const char *tag);

@@ -23,6 +23,14 @@ int mgx_first_reduced(const struct mgx_ins *reduce);
 bool mgx_is_removable(const struct mgx_ins *ins);
 // Equal inputs give equal results and it has no bodies: may be merged, folded, evaluated early.
 bool mgx_is_pure(const struct mgx_ins *ins);
+// Is a tuple read, and member by member alone?
+static inline bool mgx_only_members_read(const struct mgx_ins *tuple)
+{
+    for (const struct mgx_use *use = tuple->uses; use; use = use->next)
+        if (!mgx_is(use->user, &mgx_op_get_tuple_elem))
+            return false;
+    return tuple->uses != NULL;
+}
 // Is it a result of its module, through @return or by being last in a module without one?
 bool mgx_is_result(const struct mgx_ins *ins);
 

@@ -34,14 +34,6 @@ static bool are_one(const struct mgx_shape *s, int from, int to, int64_t step)
     return true;
 }
 
-static size_t row_bytes(const struct mgx_shape *s, int axis)
-{
-    size_t bytes = mgx_type_size(s->type);
-    for (int i = axis + 1; i < s->rank; i++)
-        bytes *= (size_t)s->lens[i];
-    return bytes;
-}
-
 static bool find_lines(const struct mgx_shape *s, int axis, struct lines *l)
 {
     int last = axis - 1; // the axis whose index counts the lines
@@ -49,7 +41,7 @@ static bool find_lines(const struct mgx_shape *s, int axis, struct lines *l)
         last--;
     const int64_t apart = last >= 0 ? s->strides[last] : 0;
     *l = (struct lines){.count = 1,
-                        .bytes = row_bytes(s, axis) * (size_t)s->lens[axis],
+                        .bytes = mgx_shape_row_bytes(s, axis) * (size_t)s->lens[axis],
                         .apart = (size_t)apart * mgx_type_size(s->type)};
     for (int i = 0; i < axis; i++)
         l->count *= s->lens[i];
@@ -128,7 +120,7 @@ enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_com
         *c->out = mgx_tensor_borrow(c->out_shape, at_caller);
     else if (!extended)
         TRY(make(blocks, c, axis));
-    const size_t row = row_bytes(c->out_shape, axis);
+    const size_t row = mgx_shape_row_bytes(c->out_shape, axis);
     size_t at = 0;
     for (int i = 0; i < c->in_count; i++) {
         if (i > 0 || !extended)

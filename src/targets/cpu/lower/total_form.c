@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "op/op.h"
+#include "pass/engine/region.h"
 #include "targets/cpu/lower/total.h"
 
 static bool is_number(const struct mgx_ins *node, double value)
@@ -19,18 +20,10 @@ static bool is_number(const struct mgx_ins *node, double value)
            mgx_load_double(t->shape.type, t->data, 0) == value;
 }
 
-// What f reads under this name: a reduction, or a parameter of the group; NULL where `node` is
-// neither.
-static const struct mgx_ins *read_by(const struct mgx_ins *f, const struct mgx_ins *node)
-{
-    const int i = mgx_parameter_index(node);
-    return i >= 0 && i < f->in_count ? f->in[i] : NULL;
-}
-
 static bool is_reduction(const struct mgx_ins *f, const struct mgx_ins *node,
                          const struct mgx_op *op)
 {
-    const struct mgx_ins *from = read_by(f, node);
+    const struct mgx_ins *from = mgx_group_gives(f, node);
     return from && from->op == op;
 }
 
@@ -70,7 +63,7 @@ static const struct mgx_ins *scale_of_zero(const struct mgx_ins *f, const struct
     node = node->in[0];
     if (node->op != &mgx_op_nearbyint || node->in[0]->op != &mgx_op_div)
         return NULL;
-    const struct mgx_ins *low = node->in[0]->in[0], *scale = read_by(f, node->in[0]->in[1]);
+    const struct mgx_ins *low = node->in[0]->in[0], *scale = mgx_group_gives(f, node->in[0]->in[1]);
     return low->op == &mgx_op_neg && is_low(f, low->in[0]) && scale && scale->op == &mgx_op_param
                ? scale
                : NULL;

@@ -3,7 +3,6 @@
 #include "targets/gpu/kernel/text.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <string.h>
 
 // C promises 4,095 characters in a string, gcc and clang take any number.
@@ -15,16 +14,11 @@
 #include "gpu_text.inc"
 #undef TEXT
 
-static bool is_of_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 // Does the text have the word? For assertions.
 __attribute__((unused)) static bool has_word(const char *text, const char *word, size_t length)
 {
     for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
-        if ((at == text || !is_of_word(at[-1])) && !is_of_word(at[length]))
+        if ((at == text || !mgx_is_word_byte(at[-1])) && !mgx_is_word_byte(at[length]))
             return true;
     return false;
 }

@@ -3,6 +3,7 @@
 // with weights that differ from launch to launch as those of layers do.
 #pragma once
 
+#include "ir/shape.h"
 #include "targets/gpu/device/device.h"
 
 enum { GPU_RACE_WEIGHTS = 8, GPU_RACE_LAUNCHES = 20 };
@@ -26,6 +27,11 @@ struct gpu_race {
 typedef bool (*gpu_race_launch)(void *user, const struct gpu_race *race, int turn,
                                 struct mgx_diag *diag);
 
+// Bytes for a value of this shape, and room behind it.
+static inline size_t gpu_race_span(const struct mgx_shape *s)
+{
+    return (size_t)mgx_shape_space(s) * mgx_type_size(s->type) + 256;
+}
 // Once; false when there is no room, now and from then on.
 bool gpu_race_make(struct gpu_race *race, struct gpu_device *device,
                    const struct gpu_race_bytes *bytes, struct mgx_diag *diag);

@@ -92,22 +92,17 @@ static void describe(void *user, struct mgx_str *out)
 
 // --- candidates ---
 
-static size_t span(const struct mgx_shape *s)
-{
-    return (size_t)mgx_shape_space(s) * mgx_type_size(s->type) + 256;
-}
-
 static struct gpu_race_bytes bytes_of(const struct contest *t)
 {
     const struct mgx_plan_offer *c = t->c;
     const struct gpu_product *p = &t->v->p;
-    struct gpu_race_bytes bytes = {.a = span(&c->in[p->operand[0]]),
-                                   .b = span(&c->in[p->operand[1]]),
-                                   .out = span(c->out),
+    struct gpu_race_bytes bytes = {.a = gpu_race_span(&c->in[p->operand[0]]),
+                                   .b = gpu_race_span(&c->in[p->operand[1]]),
+                                   .out = gpu_race_span(c->out),
                                    .extra = 256,
                                    .turns = c->constant[p->operand[1]] != NULL};
     for (int e = 0; e < p->extra_count; e++) {
-        const size_t extra = span(&c->in[p->extra[e]]);
+        const size_t extra = gpu_race_span(&c->in[p->extra[e]]);
         bytes.extra = extra > bytes.extra ? extra : bytes.extra;
     }
     if (t->own && t->own->hopper) {

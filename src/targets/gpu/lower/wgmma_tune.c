@@ -36,21 +36,16 @@ static const char *name(void *user, int number)
 
 // --- a tile, ready to be launched ---
 
-static size_t span(const struct mgx_shape *s)
-{
-    return (size_t)mgx_shape_space(s) * mgx_type_size(s->type) + 256;
-}
-
 struct gpu_race_bytes gpu_wgmma_race_bytes(const struct mgx_plan_offer *c,
                                            const struct gpu_wgmma_product *g)
 {
     struct gpu_race_bytes bytes = {.b = gpu_wgmma_packed_bytes(g),
-                                   .out = span(c->out),
+                                   .out = gpu_race_span(c->out),
                                    .extra = 256,
-                                   .a = span(&c->in[g->p.operand[0]]),
+                                   .a = gpu_race_span(&c->in[g->p.operand[0]]),
                                    .turns = true};
     for (int e = 0; e < g->p.extra_count; e++) {
-        const size_t extra = span(&c->in[g->p.extra[e]]);
+        const size_t extra = gpu_race_span(&c->in[g->p.extra[e]]);
         bytes.extra = extra > bytes.extra ? extra : bytes.extra;
     }
     if (g->fold.bytes > bytes.a)

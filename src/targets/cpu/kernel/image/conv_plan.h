@@ -153,6 +153,12 @@ static inline int64_t mgx_conv_pixels(const struct mgx_conv_desc *d)
     return d->batch * d->out[0] * d->out[1] * d->out[2];
 }
 
+// The taps of every output, 3 x 3, lie one behind the other, as models store them.
+static inline bool mgx_winograd_is_row_major(const struct mgx_conv_desc *d)
+{
+    return d->w_space[2] == 1 && d->w_space[1] == 3 && d->w_in == 9;
+}
+
 // Computes rows [begin, end) of a tile method's plan on the calling thread; `own` is its scratch.
 // Rows of a chunk follow each other: (image and slice, chunk, row of the output).
 void mgx_conv_tile_rows(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,

@@ -313,12 +313,6 @@ static void winograd_pack_channel(const struct mgx_conv_plan *plan, const char *
     pack_taps(plan, taps[0], MGX_TILE_MAX_COLS, width, panel, c);
 }
 
-// The taps of every output lie one behind the other, as models store them.
-static bool is_row_major(const struct mgx_conv_desc *d)
-{
-    return d->w_space[2] == 1 && d->w_space[1] == 3 && d->w_in == 9;
-}
-
 // A whole panel of such weights: some channels at a time are transposed in registers.
 static void winograd_pack_panel(const struct mgx_conv_plan *plan, const float *weights, int cols,
                                 int width, float *panel)
@@ -344,7 +338,7 @@ static void winograd_pack(const struct mgx_conv_plan *plan, const void *weights,
     for (int64_t p = mgx_part_begin(panels, part, parts); p < end; p++) {
         const int width = mgx_panel_width(plan->kernel, plan->group_out, p);
         float *panel = (float *)packed + p * cols * depth * packed_elements(plan);
-        if (is_row_major(d)) {
+        if (mgx_winograd_is_row_major(d)) {
             const int64_t left = mgx_min_i64(width, plan->group_out - p * cols);
             winograd_pack_panel(plan, (const float *)weights + plan->w_first + p * cols * d->w_out,
                                 (int)left, width, panel);

@@ -76,12 +76,6 @@ static struct size size_of(const struct mgx_conv_desc *d, int64_t at, int64_t co
     return size;
 }
 
-// The taps of every output lie one behind the other, as models store them.
-static bool is_row_major(const struct mgx_conv_desc *d)
-{
-    return d->w_space[2] == 1 && d->w_space[1] == 3 && d->w_in == 9;
-}
-
 // Whether nothing that comes of `part` channels can leave the bits that are left of it.
 static bool outputs_fit(const struct mgx_conv_plan *plan, int64_t part)
 {
@@ -128,7 +122,7 @@ static bool fits(const struct mgx_conv_plan *plan)
     return mgx_kernel_is_byte(d->type) && d->weights && find_kernel(plan) && !d->transposed &&
            d->groups == 1 && d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 &&
            d->kernel[0] == 1 && d->pad[0] == 0 && d->kernel[1] == 3 && d->kernel[2] == 3 &&
-           d->stride[1] == 1 && d->stride[2] == 1 && is_row_major(d) &&
+           d->stride[1] == 1 && d->stride[2] == 1 && mgx_winograd_is_row_major(d) &&
            mgx_output_in_registers(&d->end, d->y_type);
 }
 
