@@ -231,6 +231,21 @@ CASE(absent_versions_have_defaults)
     mgx_program_destroy(p);
 }
 
+// --- splits ---
+
+// Sizes that add up, one of them below nothing.
+CASE(no_part_of_a_split_is_negative)
+{
+    struct pb g = {0};
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){4});
+    pb_ints(&g, "sizes", (int64_t[]){-1, 5}, 2);
+    pb_node(&g, "Split", "x,sizes", "a,b", NULL);
+    pb_output(&g, "a");
+    pb_output(&g, "b");
+    struct pb m = pb_model(&g, 17);
+    CHECK(refused(&m, MGX_INVALID, "split size -1 of output 0 does not fit in 4"));
+}
+
 // --- bodies ---
 
 CASE(a_map_over_a_sequence)
@@ -701,22 +716,22 @@ CASE(limits_are_kept)
     CHECK(refused_with(&m, &small, MGX_LIMIT, "tensor of 16 bytes"));
 }
 
-TEST_MAIN(
-    ROW(a_map_over_a_sequence) ROW(operators_of_domains_that_are_nobodys) ROW(
-        imports_and_runs_one_node) ROW(names_nodes_as_origin) ROW(sorts_unsorted_nodes)
-        ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers) ROW(
-            refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
-            ROW(versions_are_checked) ROW(absent_versions_have_defaults) ROW(
-                operators_are_listed_in_order_and_once) ROW(lists_all_operators_that_are_missing)
-                ROW(unknown_operators_may_be_kept) ROW(declared_axes_of_length_1_are_added_behind)
-                    ROW(options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
-                        ROW(assumed_sizes_that_do_not_fit_are_explained)
-                            ROW(sizes_of_another_rank_are_named)
-                                ROW(pools_over_all_of_an_open_image_take_its_lengths_from_the_run)
-                                    ROW(free_dimensions_keep_their_names)
-                                        ROW(functions_expand_with_their_attributes)
-                                            ROW(expansion_has_a_budget)
-                                                ROW(functions_that_reach_themselves_are_refused)
-                                                    ROW(calls_must_fit_their_function)
-                                                        ROW(long_chains_need_no_stack)
-                                                            ROW(limits_are_kept))
+TEST_MAIN(ROW(no_part_of_a_split_is_negative) ROW(a_map_over_a_sequence) ROW(
+    operators_of_domains_that_are_nobodys) ROW(imports_and_runs_one_node) ROW(names_nodes_as_origin)
+              ROW(sorts_unsorted_nodes) ROW(a_wide_unsorted_node_is_linear) ROW(
+                  names_cycles_and_missing_producers) ROW(refuses_names_defined_twice)
+                  ROW(an_initialiser_that_is_an_input_is_a_constant) ROW(versions_are_checked) ROW(
+                      absent_versions_have_defaults) ROW(operators_are_listed_in_order_and_once)
+                      ROW(lists_all_operators_that_are_missing) ROW(unknown_operators_may_be_kept)
+                          ROW(declared_axes_of_length_1_are_added_behind) ROW(
+                              options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
+                              ROW(assumed_sizes_that_do_not_fit_are_explained)
+                                  ROW(sizes_of_another_rank_are_named) ROW(
+                                      pools_over_all_of_an_open_image_take_its_lengths_from_the_run)
+                                      ROW(free_dimensions_keep_their_names)
+                                          ROW(functions_expand_with_their_attributes)
+                                              ROW(expansion_has_a_budget)
+                                                  ROW(functions_that_reach_themselves_are_refused)
+                                                      ROW(calls_must_fit_their_function)
+                                                          ROW(long_chains_need_no_stack)
+                                                              ROW(limits_are_kept))
