@@ -118,6 +118,13 @@ int pthread_once(pthread_once_t *once, void (*routine)(void))
     return old_pthread_once(once, routine);
 }
 
+int old_pthread_mutex_trylock(pthread_mutex_t *);
+OLD(pthread_mutex_trylock);
+int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+    return old_pthread_mutex_trylock(mutex);
+}
+
 int old_pthread_sigmask(int, const sigset_t *, sigset_t *);
 OLD(pthread_sigmask);
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
