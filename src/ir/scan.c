@@ -379,6 +379,8 @@ enum mgx_status mgx_scan_skip(struct mgx_scan *s)
             s->at++;
         } else if (depth && (next == ',' || next == ':' || next == '=')) {
             s->at++;
+        } else if (depth && s->at == s->end) {
+            return mgx_scan_expected(s, "'}' or ']'");
         } else {
             TRY(mgx_scan_string(s, ":=,{}[]", &unused));
         }

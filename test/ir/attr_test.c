@@ -330,6 +330,7 @@ CASE(bad_text_is_refused_with_its_place)
         {"shape=float_type, {1099511627776, 1099511627776}", "a shape of rank 2 is too large"},
         {"dims={[4..1]}", "the range [4..1] is empty"},
         {"=1", "expected the name of an attribute"},
+        {"texts={{name: tanh, operator: {a: -)", "expected '}' or ']' but the text ends"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         CHECK(!parse(rows[i].text));
