@@ -305,15 +305,17 @@ CASE(a_kept_recipe_stays_when_there_is_nothing_left)
 CASE(only_what_is_named)
 {
     struct world world;
-    static const char *const names[] = {"convolution"};
-    fill(&world, "ref");
-    struct mgx_program *p = product(plain);
-    struct mgx_quant_options options = world_options();
-    options.names = names;
-    options.name_count = 1;
-    CHECK(world_quantize(&world, p, &options, NULL));
-    CHECK_INT(world_count(p, "quantizelinear"), 0);
-    mgx_program_destroy(p);
+    static const char *const names[] = {"convolution", "dot"};
+    for (int count = 1; count <= 2; count++) {
+        fill(&world, "ref");
+        struct mgx_program *p = product(plain);
+        struct mgx_quant_options options = world_options();
+        options.names = names;
+        options.name_count = (size_t)count;
+        CHECK(world_quantize(&world, p, &options, NULL));
+        CHECK((world_count(p, "quantizelinear") > 0) == (count == 2));
+        mgx_program_destroy(p);
+    }
 }
 
 CASE(values_that_are_not_finite_leave_a_product_wide)
