@@ -120,8 +120,8 @@ static inline __attribute__((always_inline)) void fetch_steps(const struct mgx_p
     const struct mgx_plan_step *next = &plan->steps[s + 1];
     __builtin_prefetch(next->in);
     __builtin_prefetch(next->skip);
-    for (int i = 0; i < STATE; i += LINE)
-        __builtin_prefetch((const char *)next->state + i);
+    for (uintptr_t i = 0; i < STATE; i += LINE) // a number: there may be no state
+        __builtin_prefetch((const void *)((uintptr_t)next->state + i));
 }
 
 // How many steps step s is one call with; 1 where somebody wants what each of them leaves, and not
