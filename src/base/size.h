@@ -43,6 +43,12 @@ static inline int64_t mgx_max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+// The byte behind so many others; of nothing, which has no address, nothing.
+static inline void *mgx_behind(const void *p, int64_t bytes)
+{
+    return bytes ? (char *)p + bytes : (void *)p;
+}
+
 // Where part `i` of `parts` of `count` begins; it ends where the next one begins.
 static inline int64_t mgx_part_begin(int64_t count, int i, int parts)
 {

@@ -186,7 +186,7 @@ static const struct mgx_tensor *constant_of(struct mgx_plan *plan, struct mgx_pl
     assert(root->side == MGX_PLAN_HOST);
     if (!t)
         return NULL;
-    *t = mgx_tensor_borrow(&v->shape, (const unsigned char *)root->data + offset);
+    *t = mgx_tensor_borrow(&v->shape, mgx_behind(root->data, offset));
     const size_t bytes = (size_t)mgx_shape_space(&t->shape) * mgx_type_size(t->shape.type);
     if (bytes < MGX_PLAN_WEIGHT_BYTES && !mgx_tensor_is_aligned(t))
         return align_constant(&plan->store, t, bytes) ? t : NULL;

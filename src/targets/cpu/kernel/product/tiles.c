@@ -210,7 +210,8 @@ static void run_whole(const struct mgx_tiles *t, const struct mgx_tile_run *run,
             for (int h = 0; h < 2; h++) {
                 args->a[h] += rows * args->a_row;
                 args->c[h] += rows * args->c_row;
-                args->residual[h] += args->residual[h] ? rows * args->residual_row : 0;
+                if (args->residual[h])
+                    args->residual[h] += rows * args->residual_row;
             }
         }
         args->c[0] = at.c[0];
