@@ -154,23 +154,14 @@ static void attend(const struct call *x, int64_t b, int64_t h, int64_t i, int64_
         y[d] /= sum;
 }
 
-// Keys or values, as floats whatever the cache has.
-static const double *read_cache(struct mgx_compute_call *c, int i)
-{
-    const struct mgx_cache_attention *a = c->attr;
-    const struct mgx_shape *q = &c->in[Q]->shape;
-    return a->kept ? mgx_kept_doubles(c, a->kept, i, c->in_count - 3 + i, 1, q->lens[3], q->type)
-                   : mgx_scratch_doubles(c, c->in[i]);
-}
-
 static bool read_operands(struct mgx_compute_call *c, struct call *x)
 {
     const struct mgx_shape *q = &c->in[Q]->shape, *k = &c->in[K]->shape, *v = &c->in[V]->shape;
     const struct mgx_cache_attention *a = c->attr;
     *x = (struct call){.attr = a,
                        .q = mgx_scratch_doubles(c, c->in[Q]),
-                       .k = read_cache(c, K),
-                       .v = read_cache(c, V),
+                       .k = mgx_kept_cache(c, a->kept, K, 1),
+                       .v = mgx_kept_cache(c, a->kept, V, 1),
                        .bias = a->bias ? mgx_scratch_doubles(c, c->in[ENDS + 1]) : NULL,
                        .sink = a->sink ? mgx_scratch_doubles(c, c->in[ENDS + 1 + a->bias]) : NULL,
                        .bias_shape = a->bias ? &c->in[ENDS + 1]->shape : NULL,

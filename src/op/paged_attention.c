@@ -162,15 +162,6 @@ static void attend_text(const struct call *x, int64_t from, int64_t to, int64_t 
     }
 }
 
-// Keys or values, as floats whatever the cache has.
-static const double *read_cache(struct mgx_compute_call *c, int i)
-{
-    const struct mgx_paged_attention *a = c->attr;
-    const struct mgx_shape *q = &c->in[Q]->shape;
-    return a->kept ? mgx_kept_doubles(c, a->kept, i, c->in_count - 3 + i, 2, q->lens[3], q->type)
-                   : mgx_scratch_doubles(c, c->in[i]);
-}
-
 static bool read_operands(struct mgx_compute_call *c, struct call *x)
 {
     const struct mgx_paged_attention *a = c->attr;
@@ -178,8 +169,8 @@ static bool read_operands(struct mgx_compute_call *c, struct call *x)
                   pages = c->in[TABLE]->shape.lens[1], keys = pages * v[1];
     *x = (struct call){.attr = a,
                        .q = mgx_scratch_doubles(c, c->in[Q]),
-                       .k = read_cache(c, K),
-                       .v = read_cache(c, V),
+                       .k = mgx_kept_cache(c, a->kept, K, 2),
+                       .v = mgx_kept_cache(c, a->kept, V, 2),
                        .sink = a->sink ? mgx_scratch_doubles(c, c->in[SINK]) : NULL,
                        .table = mgx_scratch_ints(c, c->in[TABLE]),
                        .heads = q[1],

@@ -60,7 +60,9 @@ class Model:
         program = migraphx.parse_onnx_buffer(model.SerializeToString())
         program.compile(migraphx.get_target("gpu"))
         self.plan = program.explain()
-        return np.array(program.run({"x": self.x})[0])
+        runs = [np.array(program.run({"x": self.x})[0]) for _ in range(3)]  # the third one plays a recording
+        assert all(np.array_equal(runs[0], again) for again in runs[1:])
+        return runs[0]
 
 
 def near(got, want, magnitude, lost):

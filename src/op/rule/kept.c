@@ -53,8 +53,8 @@ static double number_at(int64_t kept, const int64_t *row, int64_t i)
     return kept == 4 ? (double)(row[i / 2] >> i % 2 * 4 & 15) - 8 : (double)row[i];
 }
 
-const double *mgx_kept_doubles(struct mgx_compute_call *c, int64_t kept, int in, int scale,
-                               int heads, int64_t size, enum mgx_type type)
+static const double *widened(struct mgx_compute_call *c, int64_t kept, int in, int scale, int heads,
+                             int64_t size, enum mgx_type type)
 {
     const struct mgx_shape *s = &c->in[in]->shape;
     const int64_t bytes = s->lens[3], rows = s->lens[0] * s->lens[1] * s->lens[2];
@@ -73,4 +73,13 @@ const double *mgx_kept_doubles(struct mgx_compute_call *c, int64_t kept, int in,
         }
     }
     return y;
+}
+
+// The scales are the last two inputs.
+const double *mgx_kept_cache(struct mgx_compute_call *c, int64_t kept, int in, int heads)
+{
+    const struct mgx_shape *q = &c->in[0]->shape;
+    assert(in == 1 || in == 2);
+    return kept ? widened(c, kept, in, c->in_count - 3 + in, heads, q->lens[3], q->type)
+                : mgx_scratch_doubles(c, c->in[in]);
 }

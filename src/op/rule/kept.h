@@ -17,6 +17,6 @@ static inline int64_t mgx_kept_bytes(int64_t kept, int64_t size)
 // Input `in` is such a cache of heads of `size`, along axis `heads`; input `scale` has its scales.
 enum mgx_status mgx_require_kept(struct mgx_shape_call *c, int64_t kept, int in, int scale,
                                  int heads, struct mgx_dim size) MGX_NODISCARD;
-// What it stands for, in order, `size` numbers for each head, rounded to a type; NULL: no memory.
-const double *mgx_kept_doubles(struct mgx_compute_call *c, int64_t kept, int in, int scale,
-                               int heads, int64_t size, enum mgx_type type);
+// What such a cache stands for, keys as input 1 or values as input 2 of queries that are input 0,
+// heads of their size and rounded to their type; `kept` 0: a cache as it is. NULL: no memory.
+const double *mgx_kept_cache(struct mgx_compute_call *c, int64_t kept, int in, int heads);

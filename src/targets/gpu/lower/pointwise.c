@@ -89,13 +89,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (why)
         return why;
     gpu_emit_range_head(out, ranged, c->out->type, types, c->in_count);
-    mgx_str_put(out, "{\n");
-    gpu_emit_range_begin(out, ranged);
-    mgx_str_printf(out, "    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
-    mgx_str_printf(out,
-                   ranged ? "    if (i < %" PRId64 ") {\n"
-                          : "    if (i >= %" PRId64 ")\n        return;\n",
-                   loop->elements);
+    gpu_emit_range_threads(out, ranged, v, loop->elements);
     gpu_emit_offsets(out, loop);
     emit_loads(out, c, loop, v);
     const struct gpu_chunk chunk = chunk_of(loop, c->out->type, "c", 0, v);

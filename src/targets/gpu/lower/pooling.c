@@ -181,13 +181,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     const bool padded = mode == AVERAGE && mgx_ins_int(c->ins, "count_include_pad") != 0;
     const bool words = takes_words(c, mode, v);
     gpu_emit_range_head(out, ranged, c->out->type, &in->type, 1);
-    mgx_str_put(out, "{\n");
-    gpu_emit_range_begin(out, ranged);
-    mgx_str_printf(out, "    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
-    mgx_str_printf(out,
-                   ranged ? "    if (i < %" PRId64 ") {\n"
-                          : "    if (i >= %" PRId64 ")\n        return;\n",
-                   mgx_shape_elements(c->out));
+    gpu_emit_range_threads(out, ranged, v, mgx_shape_elements(c->out));
     gpu_emit_place(out, c->out);
     if (words)
         mgx_str_printf(out,

@@ -3,6 +3,7 @@
 #include "targets/gpu/lower/ranged.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 #include "base/size.h"
 #include "op/op.h"
@@ -47,6 +48,18 @@ void gpu_emit_range_begin(struct mgx_str *out, int width)
     if (width)
         mgx_str_put(out, "    SHARED float lows[WIDTH], highs[WIDTH];\n"
                          "    float low = 0.0f, high = 0.0f;\n");
+}
+
+void gpu_emit_range_threads(struct mgx_str *out, int width, int each, int64_t results)
+{
+    assert(each > 0 && results >= 0);
+    mgx_str_put(out, "{\n");
+    gpu_emit_range_begin(out, width);
+    mgx_str_printf(out, "    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", each);
+    mgx_str_printf(out,
+                   width ? "    if (i < %" PRId64 ") {\n"
+                         : "    if (i >= %" PRId64 ")\n        return;\n",
+                   results);
 }
 
 void gpu_emit_range_value(struct mgx_str *out, int width, const char *value)

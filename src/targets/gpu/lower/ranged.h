@@ -22,6 +22,9 @@ bool gpu_is_ranged(const struct mgx_plan_offer *c);
 void gpu_emit_range_head(struct mgx_str *out, int width, enum mgx_type result,
                          const enum mgx_type *in, int in_count);
 void gpu_emit_range_begin(struct mgx_str *out, int width);
+// The same, opened, of kernels whose thread has `each` neighbouring results: i, the first one. With a
+// range what threads do that have some is a block of its own, which the kernel closes.
+void gpu_emit_range_threads(struct mgx_str *out, int width, int each, int64_t results);
 void gpu_emit_range_value(struct mgx_str *out, int width, const char *value);
 void gpu_emit_range_end(struct mgx_str *out, int width);
 
