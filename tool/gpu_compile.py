@@ -165,7 +165,7 @@ def make_texts(args, folder, card):
             make_kinds(path)
         elif not os.path.exists(path):
             subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__), "..", "bench", "zoo", "zoo.py"), "make", args.zoo, name], check=True)
-        for flags in [], ["--fp16"]:
+        for flags in [], ["--fp16"], ["--int8"], ["--fp8"]:
             done = subprocess.run([driver, "compile", "--gpu", "--explain", path, *flags], env=environment, capture_output=True, text=True)
             steps = [line.split(":", 2)[1] for line in done.stdout.splitlines() if ": ref (" in line]
             print(f"{name} {' '.join(flags)}: {len(steps)} steps of the reference {' '.join(steps)}", flush=True)

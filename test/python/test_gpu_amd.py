@@ -16,6 +16,7 @@ ARCH = os.environ.get("MGX_EMULATED_ARCH")
 if ARCH:
     os.environ.setdefault("MGX_TEST_DEVICE", "hip")
     import numpy as np
+    import test_gpu_quantized
     from test_gpu_matrix import Builder, attention, channels_last, convolution, rounded, tail
 
 CASES = int(os.environ.get("MGX_CASES", "1"))
@@ -25,12 +26,14 @@ LIMIT = {"half_type": 2e-3, "bf16_type": 1.6e-2, "float_type": 2e-6}
 KINDS = list(LIMIT)
 UNITS = {"gfx906": [None] * 3, "gfx908": ["mfma"] * 3, "gfx90a": ["mfma"] * 3, "gfx942": ["mfma"] * 3,
          "gfx1030": [None] * 3, "gfx1100": ["wmma", "wmma", None], "gfx1200": ["wmma", "wmma", None]}
+UNITS_OF_BYTES = {"gfx908": "mfma_i32_16x16x16i8", "gfx90a": "mfma_i32_16x16x16i8", "gfx942": "mfma_i32_16x16x32_i8",
+                  "gfx1100": "wmma_i32_16x16x16_iu8", "gfx1200": "wmma_i32_16x16x16_iu8"}
 
 on_card = pytest.mark.skipif(not ARCH, reason="of an emulated card's own process")
 
 
-# Of gfx908 and gfx1200 what they have not in common with the others.
-@pytest.mark.parametrize("arch, cases", [("gfx908", "bf16"), ("gfx90a", ""), ("gfx1100", ""), ("gfx1200", "half")])
+# Of gfx908, gfx942 and gfx1200 what they have not in common with the others.
+@pytest.mark.parametrize("arch, cases", [("gfx908", "bf16"), ("gfx90a", ""), ("gfx942", "of_bytes"), ("gfx1100", ""), ("gfx1200", "half or of_bytes")])
 def test_emulated_card(arch, cases):
     if ARCH or not os.path.exists(os.path.join(FOLDER, "libamdhip64.so.7")):
         pytest.skip("no emulated card")
@@ -47,6 +50,37 @@ def test_bytes(cases):
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", cases, "test_gpu_quantized.py"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=os.path.dirname(os.path.abspath(__file__)))
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+@on_card
+@pytest.mark.parametrize("left", ["int8", "uint8"])
+@pytest.mark.parametrize("right", ["int8", "uint8"])
+def test_products_of_bytes(left, right):
+    """Units that take bytes with a sign alone multiply all of them, with zeros beside the last block of the depth."""
+    b = test_gpu_quantized.Builder([SEED, 19, len(left), len(right)])
+    rows, depth, columns = b.pick(17, 45, 70, 130), b.pick(16, 47, 64, 130), b.pick(24, 64, 97, 130)
+    batch = [2] if b.rng.integers(2) else []
+    x, w = b.bytes(left, batch + [rows, depth]), b.bytes(right, batch + [depth, columns])
+    turned = b.op("transpose", [b.param(np.ascontiguousarray(w.swapaxes(-1, -2)))], permutation=[*range(len(batch)), len(batch) + 1, len(batch)])
+    b.check(b.op("quant_dot", [b.param(x), turned if b.rng.integers(2) else b.param(w)]), x.astype(np.int32) @ w.astype(np.int32), None)
+    units = UNITS_OF_BYTES.get(ARCH)
+    assert not units or f"matrix units ({units}" in b.program.explain(), b.program.explain()
+
+
+@on_card
+@pytest.mark.parametrize("groups", [1, 4])
+def test_convolutions_of_bytes(groups):
+    """Groups go together, with zeros between them that are no zeros to units without a sign."""
+    b = test_gpu_quantized.Builder([SEED, 20, groups])
+    kinds = [b.pick("int8", "uint8") for _ in range(2)]
+    per, out = (24, 40) if groups == 1 else (8, 16)
+    x, w = b.bytes(kinds[0], [2, per * groups, 6, 9]), b.bytes(kinds[1], [out * groups, per, 3, 3])
+    image = b.op("transpose", [b.param(np.ascontiguousarray(x.transpose(0, 2, 3, 1)))], permutation=[0, 3, 1, 2])
+    y = b.op("quant_convolution", [image, b.literal(w)], padding=[1, 1, 1, 1], stride=[1, 2], dilation=[1, 1], group=groups)
+    want = convolution(x.astype(np.float64), w.astype(np.float64), [1, 2], [1, 1], [1, 1], groups)
+    b.check(y, want.astype(np.int32), None)
+    units = UNITS_OF_BYTES.get(ARCH)
+    assert not units or f"matrix units ({units}" in b.program.explain(), b.program.explain()
 
 
 def check(b, y, want, what):

@@ -156,9 +156,11 @@ static void emit_units(struct mgx_str *out, const struct gpu_product *p, const s
                        bool tf32)
 {
     const bool bytes = gpu_product_is_bytes(p);
-    for (int i = 0; i < 2 && bytes; i++)
-        mgx_str_printf(out, "#define MMA_%c \"%s\"\n", "AB"[i],
-                       p -> ins -> in[i] -> shape.type == MGX_INT8 ? "s8" : "u8");
+    for (int i = 0; i < 2 && bytes; i++) {
+        const bool has_sign = p->ins->in[i]->shape.type == MGX_INT8;
+        mgx_str_printf(out, "#define MMA_%c \"%s\"\n#define %c_SIGNED %d\n", "AB"[i],
+                       has_sign ? "s8" : "u8", "AB"[i], has_sign);
+    }
     const int pieces = gpu_units_pieces(t->units, tf32);
     gpu_emit_units(out, t->units, pieces);
     mgx_str_printf(out, "#define MENDS %d\n", !bytes && (pieces > 1 || p->together));

@@ -2,8 +2,8 @@
 // Which matrix units a card has, from its version (CUDA) or its architecture's name (HIP).
 //
 //     mma     NVIDIA, half and bytes from sm_75 on; bf16 from sm_80 on, and floats as pieces of bf16
-//     mfma    AMD's CDNA: gfx908, gfx90a, gfx940 to gfx950; half, bf16 and true float
-//     wmma    AMD's RDNA 3 and 4: gfx110x, gfx115x, gfx120x; half and bf16
+//     mfma    AMD's CDNA: gfx908, gfx90a, gfx940 to gfx950; half, bf16, true float and bytes
+//     wmma    AMD's RDNA 3 and 4: gfx110x, gfx115x, gfx120x; half, bf16 and bytes
 //
 // Other cards multiply on their ordinary units: gfx906, RDNA 1 and 2, and DCU cards, whose units have
 // instructions of their own.
@@ -28,10 +28,14 @@ static const struct gpu_units rows[] = {
     {"mfma", CDNA_1, MGX_BF16, 64, "mfma_f32_16x16x8bf16", 4, 2},
     {"mfma", CDNA_2 | CDNA_3, MGX_BF16, 64, "mfma_f32_16x16x16bf16_1k", 4, 4},
     {"mfma", CDNA_1 | CDNA_2 | CDNA_3, MGX_FLOAT, 64, "mfma_f32_16x16x4f32", 4, 1},
+    {"mfma", CDNA_1 | CDNA_2, MGX_INT8, 64, "mfma_i32_16x16x16i8", 4, 4},
+    {"mfma", CDNA_3, MGX_INT8, 64, "mfma_i32_16x16x32_i8", 8, 8},
     {"wmma", RDNA_3, MGX_HALF, 32, "wmma_f32_16x16x16_f16_w32", 16, 16},
     {"wmma", RDNA_3, MGX_BF16, 32, "wmma_f32_16x16x16_bf16_w32", 16, 16},
     {"wmma", RDNA_4, MGX_HALF, 32, "wmma_f32_16x16x16_f16_w32_gfx12", 8, 8},
     {"wmma", RDNA_4, MGX_BF16, 32, "wmma_f32_16x16x16_bf16_w32_gfx12", 8, 8},
+    {"wmma", RDNA_3, MGX_INT8, 32, "wmma_i32_16x16x16_iu8_w32", 16, 16},
+    {"wmma", RDNA_4, MGX_INT8, 32, "wmma_i32_16x16x16_iu8_w32_gfx12", 8, 8},
 };
 
 static const struct {
@@ -77,20 +81,42 @@ static void emit_mma(struct mgx_str *out, enum mgx_type type)
     GPU_PUT(out, units_mma);
 }
 
+static const char *element_of(enum mgx_type type)
+{
+    return type == MGX_HALF   ? "half_bits_t"
+           : type == MGX_BF16 ? "short"
+           : type == MGX_INT8 ? "i8"
+                              : "float";
+}
+
+// How an instruction takes the bytes of a lane, and which of them it cannot take without a sign.
+static void emit_bytes_amd(struct mgx_str *out, const struct gpu_units *u)
+{
+    const bool mfma = u->wave == 64;
+    if (mfma)
+        mgx_str_printf(out, "#define PACKED %s\n", u->taken == 8 ? "long" : "int");
+    else
+        mgx_str_printf(out, "#define PACKED int __attribute__((ext_vector_type(%d)))\n",
+                       u->taken / 4);
+    mgx_str_printf(out, "#define TURN_A %s\n#define TURN_B %s\n", mfma ? "!A_SIGNED" : "0",
+                   mfma ? "!B_SIGNED" : "0");
+}
+
 static void emit_amd(struct mgx_str *out, const struct gpu_units *u)
 {
-    const char *element = u->type == MGX_HALF   ? "half_bits_t"
-                          : u->type == MGX_BF16 ? "short"
-                                                : "float";
-    const bool mfma = u->wave == 64;
+    const bool mfma = u->wave == 64, bytes = u->type == MGX_INT8;
     mgx_str_printf(out,
-                   "#define WAVE %d\n#define MEMORY %s\n#define ELEMENT %s\n#define to_element(x) "
-                   "(ELEMENT)%s(x)\n"
-                   "#define HELD %d\n#define TAKEN %d\n#define ROWS_APART %d\n"
-                   "#define UNITS_MULTIPLY(a, b, sums) __builtin_amdgcn_%s(a, b, sums%s)\n",
-                   u->wave, gpu_type_memory(u->type), element, u->type == MGX_BF16 ? "to_bf16" : "",
-                   u->held, u->taken, u->cards == RDNA_3 ? 2 : 1, u->instruction,
-                   mfma ? ", 0, 0, 0" : "");
+                   "#define WAVE %d\n#define TOTAL %s\n#define MEMORY %s\n#define ELEMENT %s\n"
+                   "#define to_element(x) (ELEMENT)%s(x)\n#define HELD %d\n#define TAKEN %d\n"
+                   "#define ROWS_APART %d\n#define UNITS_MULTIPLY(a, b, sums) __builtin_amdgcn_%s",
+                   u->wave, bytes ? "i32" : "float", gpu_type_memory(u->type), element_of(u->type),
+                   u->type == MGX_BF16 ? "to_bf16" : "", u->held, u->taken,
+                   u->cards == RDNA_3 ? 2 : 1, u->instruction);
+    mgx_str_put(out, mfma    ? "(a, b, sums, 0, 0, 0)\n"
+                     : bytes ? "(A_SIGNED, a, B_SIGNED, b, sums, false)\n"
+                             : "(a, b, sums)\n");
+    if (bytes)
+        emit_bytes_amd(out, u);
     GPU_PUT(out, units_amd);
 }
 

@@ -24,5 +24,6 @@ const struct gpu_units *gpu_units_find(const struct gpu_device *d, enum mgx_type
 // How many values of fewer bits the units take for one: 1, or of a float on NVIDIA's cards 3, or 2 if
 // TF32 will do.
 int gpu_units_pieces(const struct gpu_units *u, bool tf32);
-// The words that the head of kernel/gemm_units.gpu lists. Of bytes MMA_A and MMA_B stand before them.
+// The words that the head of kernel/gemm_units.gpu lists. Of bytes MMA_A and MMA_B, "s8" or "u8", and
+// A_SIGNED and B_SIGNED stand before them.
 void gpu_emit_units(struct mgx_str *out, const struct gpu_units *u, int pieces);

@@ -2,7 +2,7 @@
 // The emulator's layouts of matrix instructions (emulated/matrix.c, written from element to
 // register), held against what AMD's documents print the other way round, from register to element:
 //
-//     MFMA 16 x 16      a: i = lane % 16, k = n * (lane / 16) + number, n values a lane
+//     MFMA 16 x 16      a: i = lane % 16, k = n * (lane / 16) + number, n values a lane (bytes too)
 //                       d: i = 4 * (lane / 16) + number, j = lane % 16
 //     WMMA, RDNA 3      a: i = lane % 16, k = number; d: i = 2 * number + lane / 16, j = lane % 16
 //     WMMA, RDNA 4      a: i = lane % 16, k = 8 * (lane / 16) + number
@@ -16,10 +16,17 @@
 enum { SIDE = 16, MOST = 16 };
 
 struct wave {
-    float in[2][SIDE][SIDE]; // a[i][k] and b[j][k]
+    float in[2][SIDE][MOST_DEPTH]; // a[i][k] and b[j][k]
     float c[MATRIX_LANES][MOST], d[MATRIX_LANES][MOST], f[2][MATRIX_LANES][MOST];
+    int32_t whole[2][MATRIX_LANES][MOST]; // c and d of bytes
     uint16_t h[2][MATRIX_LANES][MOST];
+    uint8_t bytes[2][MATRIX_LANES][MOST];
 };
+
+static bool of_bytes(const struct matrix_instruction *in)
+{
+    return element_bytes(in->type[0]) == 1;
+}
 
 // Small whole numbers, which 16 bits hold exactly.
 static uint16_t narrowed(char type, float x)
@@ -49,22 +56,38 @@ static int row_of(const struct matrix_instruction *in, int lane, int number)
 static void multiply(const struct matrix_instruction *in, struct wave *w, float (*out)[SIDE])
 {
     struct matrix_lane lanes[MATRIX_LANES];
-    const int held = matrix_operand_bytes(in) / (in->type == 'f' ? 4 : 2);
+    const int held = matrix_operand_bytes(in) / element_bytes(in->type[0]);
     for (int l = 0; l < in->wave; l++) {
         for (int o = 0; o < 2; o++)
             for (int n = 0; n < held; n++) {
                 const float x = w->in[o][l % 16][depth_of(in, l, n)];
                 w->f[o][l][n] = x;
-                w->h[o][l][n] = narrowed(in->type, x);
+                w->h[o][l][n] = of_bytes(in) ? 0 : narrowed(in->type[o], x);
+                w->bytes[o][l][n] = (uint8_t)(int)x;
             }
-        const bool wide = in->type == 'f';
-        lanes[l] = (struct matrix_lane){wide ? (void *)w->f[0][l] : w->h[0][l],
-                                        wide ? (void *)w->f[1][l] : w->h[1][l], w->c[l], w->d[l]};
+        const void *of[2];
+        for (int o = 0; o < 2; o++)
+            of[o] = of_bytes(in)         ? (void *)w->bytes[o][l]
+                    : in->type[o] == 'f' ? (void *)w->f[o][l]
+                                         : w->h[o][l];
+        lanes[l] = of_bytes(in) ? (struct matrix_lane){of[0], of[1], w->whole[0][l], w->whole[1][l]}
+                                : (struct matrix_lane){of[0], of[1], w->c[l], w->d[l]};
     }
     const bool agree = matrix_multiply(in, lanes);
     for (int l = 0; l < in->wave; l++)
         for (int n = 0; n < matrix_sums(in); n++)
-            out[row_of(in, l, n)][l % 16] = agree ? w->d[l][n] : INFINITY;
+            out[row_of(in, l, n)][l % 16] = !agree         ? INFINITY
+                                            : of_bytes(in) ? (float)w->whole[1][l][n]
+                                                           : w->d[l][n];
+}
+
+// Distinct ones, as far as bytes go.
+static float number_at(const struct matrix_instruction *in, int operand, int line, int k)
+{
+    const int number = (line * in->k + k) * 5 + line / 8;
+    return in->type[operand] == 's'   ? (float)(int8_t)number
+           : in->type[operand] == 'u' ? (float)(uint8_t)number
+                                      : (float)(line * 16 + k);
 }
 
 CASE(a_matrix_comes_out_as_it_went_in)
@@ -74,17 +97,20 @@ CASE(a_matrix_comes_out_as_it_went_in)
             struct wave w = {0};
             float out[SIDE][SIDE];
             const struct matrix_instruction *in = &instructions[q];
-            for (int i = 0; i < SIDE; i++)
-                for (int k = 0; k < in->k; k++) {
-                    w.in[turned][i][k] = (float)(i * 16 + k);
-                    w.in[!turned][i][k] = i == k;
-                }
-            multiply(in, &w, out);
-            for (int i = 0; i < SIDE; i++)
-                for (int j = 0; j < SIDE; j++) {
-                    const int line = turned ? j : i, k = turned ? i : j;
-                    CHECK_NEAR(out[i][j], k < in->k ? line * 16 + k : 0, 0);
-                }
+            // Of 32 deep the unit columns are those of one half of the depth, then of the other.
+            for (int from = 0; from < in->k; from += SIDE) {
+                for (int i = 0; i < SIDE; i++)
+                    for (int k = 0; k < in->k; k++) {
+                        w.in[turned][i][k] = number_at(in, turned, i, k);
+                        w.in[!turned][i][k] = from + i == k;
+                    }
+                multiply(in, &w, out);
+                for (int i = 0; i < SIDE; i++)
+                    for (int j = 0; j < SIDE; j++) {
+                        const int line = turned ? j : i, k = from + (turned ? i : j);
+                        CHECK_NEAR(out[i][j], k < in->k ? number_at(in, turned, line, k) : 0, 0);
+                    }
+            }
         }
 }
 

@@ -17,26 +17,27 @@ CASE(units_follow_from_the_architecture)
     static const struct {
         const char *arch;
         int version, warp;
-        const char *of_half, *of_bf16, *of_float;
+        const char *of_half, *of_bf16, *of_float, *of_bytes;
     } cards[] = {
-        {"sm_70", 70, 32, "none", "none", "none"},
-        {"sm_75", 75, 32, "mma", "none", "none"},
-        {"sm_90a", 90, 32, "mma", "mma", "mma"},
-        {"gfx906:sramecc+:xnack-", 0, 64, "none", "none", "none"},
+        {"sm_70", 70, 32, "none", "none", "none", "none"},
+        {"sm_75", 75, 32, "mma", "none", "none", "mma"},
+        {"sm_90a", 90, 32, "mma", "mma", "mma", "mma"},
+        {"gfx906:sramecc+:xnack-", 0, 64, "none", "none", "none", "none"},
         {"gfx908:sramecc+:xnack-", 0, 64, "mfma_f32_16x16x16f16", "mfma_f32_16x16x8bf16",
-         "mfma_f32_16x16x4f32"},
+         "mfma_f32_16x16x4f32", "mfma_i32_16x16x16i8"},
         {"gfx90a:sramecc+:xnack-", 0, 64, "mfma_f32_16x16x16f16", "mfma_f32_16x16x16bf16_1k",
-         "mfma_f32_16x16x4f32"},
-        {"gfx942", 0, 64, "mfma_f32_16x16x16f16", "mfma_f32_16x16x16bf16_1k",
-         "mfma_f32_16x16x4f32"},
-        {"gfx928", 0, 64, "none", "none", "none"}, // a DCU card
-        {"gfx1030", 0, 32, "none", "none", "none"},
-        {"gfx1100", 0, 32, "wmma_f32_16x16x16_f16_w32", "wmma_f32_16x16x16_bf16_w32", "none"},
-        {"gfx1100", 0, 64, "none", "none", "none"}, // waves of another size than the text's
+         "mfma_f32_16x16x4f32", "mfma_i32_16x16x16i8"},
+        {"gfx942", 0, 64, "mfma_f32_16x16x16f16", "mfma_f32_16x16x16bf16_1k", "mfma_f32_16x16x4f32",
+         "mfma_i32_16x16x32_i8"},
+        {"gfx928", 0, 64, "none", "none", "none", "none"}, // a DCU card
+        {"gfx1030", 0, 32, "none", "none", "none", "none"},
+        {"gfx1100", 0, 32, "wmma_f32_16x16x16_f16_w32", "wmma_f32_16x16x16_bf16_w32", "none",
+         "wmma_i32_16x16x16_iu8_w32"},
+        {"gfx1100", 0, 64, "none", "none", "none", "none"}, // waves of another size than the text's
         {"gfx1201", 0, 32, "wmma_f32_16x16x16_f16_w32_gfx12", "wmma_f32_16x16x16_bf16_w32_gfx12",
-         "none"},
-        {"gfx1250", 0, 32, "none", "none", "none"},
-        {"OpenCL 3.0", 0, 1, "none", "none", "none"},
+         "none", "wmma_i32_16x16x16_iu8_w32_gfx12"},
+        {"gfx1250", 0, 32, "none", "none", "none", "none"},
+        {"OpenCL 3.0", 0, 1, "none", "none", "none", "none"},
     };
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
         const char *arch = cards[i].arch;
@@ -44,7 +45,7 @@ CASE(units_follow_from_the_architecture)
         CHECK_TEXT(name_of(arch, version, warp, MGX_HALF), cards[i].of_half);
         CHECK_TEXT(name_of(arch, version, warp, MGX_BF16), cards[i].of_bf16);
         CHECK_TEXT(name_of(arch, version, warp, MGX_FLOAT), cards[i].of_float);
-        CHECK_TEXT(name_of(arch, version, warp, MGX_INT8), version >= 75 ? "mma" : "none");
+        CHECK_TEXT(name_of(arch, version, warp, MGX_INT8), cards[i].of_bytes);
     }
 }
 

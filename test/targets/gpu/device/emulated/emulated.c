@@ -353,8 +353,8 @@ static void multiply(const struct thread *lanes, int first)
     const unsigned sums = (unsigned)matrix_sums(in) * sizeof(float);
     for (int i = 0; i < in->wave; i++) {
         const char *from = lanes[i].in;
-        operands[i] = (struct matrix_lane){
-            from, from + bytes, (const float *)(from + lanes[i].bytes - sums), lanes[i].out};
+        operands[i] =
+            (struct matrix_lane){from, from + bytes, from + lanes[i].bytes - sums, lanes[i].out};
     }
     if (!matrix_multiply(in, operands))
         give_up("lanes that must hold the same do not", first);

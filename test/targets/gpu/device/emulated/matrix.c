@@ -13,26 +13,39 @@
 //               c, d   element [i][j] is number i % 8 of lane i / 8 * 16 + j
 //
 // Sums are float, one product after the other in order of the depth; what the units do in between
-// no document says.
+// no document says. Sums of bytes are exact, of 32 bits. Where an instruction is told which of its bytes have a
+// sign its name here ends in that, a's and then b's.
 #include "matrix.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+enum { MOST_DEPTH = 32 };
+
 struct cell {
     int lane, number;
 };
 
 static const struct matrix_instruction instructions[] = {
-    {"mfma_f32_16x16x16f16", 64, 16, 16, 16, 'h', 9},
-    {"mfma_f32_16x16x8bf16", 64, 16, 16, 8, 'b', 9},
-    {"mfma_f32_16x16x16bf16_1k", 64, 16, 16, 16, 'b', 9},
-    {"mfma_f32_16x16x4f32", 64, 16, 16, 4, 'f', 9},
-    {"wmma_f32_16x16x16_f16_w32", 32, 16, 16, 16, 'h', 11},
-    {"wmma_f32_16x16x16_bf16_w32", 32, 16, 16, 16, 'b', 11},
-    {"wmma_f32_16x16x16_f16_w32_gfx12", 32, 16, 16, 16, 'h', 12},
-    {"wmma_f32_16x16x16_bf16_w32_gfx12", 32, 16, 16, 16, 'b', 12},
+    {"mfma_f32_16x16x16f16", 64, 16, 16, 16, "hh", 9},
+    {"mfma_f32_16x16x8bf16", 64, 16, 16, 8, "bb", 9},
+    {"mfma_f32_16x16x16bf16_1k", 64, 16, 16, 16, "bb", 9},
+    {"mfma_f32_16x16x4f32", 64, 16, 16, 4, "ff", 9},
+    {"mfma_i32_16x16x16i8", 64, 16, 16, 16, "ss", 9},
+    {"mfma_i32_16x16x32_i8", 64, 16, 16, 32, "ss", 9},
+    {"wmma_f32_16x16x16_f16_w32", 32, 16, 16, 16, "hh", 11},
+    {"wmma_f32_16x16x16_bf16_w32", 32, 16, 16, 16, "bb", 11},
+    {"wmma_i32_16x16x16_iu8_w32 ss", 32, 16, 16, 16, "ss", 11},
+    {"wmma_i32_16x16x16_iu8_w32 su", 32, 16, 16, 16, "su", 11},
+    {"wmma_i32_16x16x16_iu8_w32 us", 32, 16, 16, 16, "us", 11},
+    {"wmma_i32_16x16x16_iu8_w32 uu", 32, 16, 16, 16, "uu", 11},
+    {"wmma_f32_16x16x16_f16_w32_gfx12", 32, 16, 16, 16, "hh", 12},
+    {"wmma_f32_16x16x16_bf16_w32_gfx12", 32, 16, 16, 16, "bb", 12},
+    {"wmma_i32_16x16x16_iu8_w32_gfx12 ss", 32, 16, 16, 16, "ss", 12},
+    {"wmma_i32_16x16x16_iu8_w32_gfx12 su", 32, 16, 16, 16, "su", 12},
+    {"wmma_i32_16x16x16_iu8_w32_gfx12 us", 32, 16, 16, 16, "us", 12},
+    {"wmma_i32_16x16x16_iu8_w32_gfx12 uu", 32, 16, 16, 16, "uu", 12},
 };
 
 const struct matrix_instruction *matrix_find(const char *name)
@@ -43,10 +56,15 @@ const struct matrix_instruction *matrix_find(const char *name)
     return NULL;
 }
 
+static int element_bytes(char type)
+{
+    return type == 'f' ? 4 : type == 's' || type == 'u' ? 1 : 2;
+}
+
 int matrix_operand_bytes(const struct matrix_instruction *in)
 {
     const int lanes = in->generation == 11 ? 16 : in->wave; // both halves hold all of it
-    return in->m * in->k / lanes * (in->type == 'f' ? 4 : 2);
+    return in->m * in->k / lanes * element_bytes(in->type[0]);
 }
 
 int matrix_sums(const struct matrix_instruction *in)
@@ -85,6 +103,10 @@ static float value(char type, const void *from, int number)
 {
     uint32_t bits = 0;
     float x;
+    if (type == 's')
+        return ((const int8_t *)from)[number];
+    if (type == 'u')
+        return ((const uint8_t *)from)[number];
     if (type == 'f') {
         memcpy(&x, (const float *)from + number, sizeof x);
         return x;
@@ -107,22 +129,39 @@ static bool halves_agree(const struct matrix_instruction *in, const struct matri
     return true;
 }
 
+static float float_sum(const float *a, const float *b, int depth, float sum)
+{
+    for (int k = 0; k < depth; k++)
+        sum = fmaf(a[k], b[k], sum);
+    return sum;
+}
+
+static int32_t whole_sum(const float *a, const float *b, int depth, int32_t sum)
+{
+    for (int k = 0; k < depth; k++)
+        sum = (int32_t)((uint32_t)sum + (uint32_t)(int32_t)(a[k] * b[k]));
+    return sum;
+}
+
 bool matrix_multiply(const struct matrix_instruction *in, const struct matrix_lane *lanes)
 {
-    float a[16][16], b[16][16];
+    float a[16][MOST_DEPTH], b[16][MOST_DEPTH];
     for (int i = 0; i < 16; i++)
         for (int k = 0; k < in->k; k++) {
             const struct cell at = operand(in, i, k);
-            a[i][k] = value(in->type, lanes[at.lane].a, at.number);
-            b[k][i] = value(in->type, lanes[at.lane].b, at.number);
+            a[i][k] = value(in->type[0], lanes[at.lane].a, at.number);
+            b[i][k] = value(in->type[1], lanes[at.lane].b, at.number);
         }
     for (int i = 0; i < in->m; i++)
         for (int j = 0; j < in->n; j++) {
             const struct cell at = result(in, i, j);
-            float sum = lanes[at.lane].c[at.number];
-            for (int k = 0; k < in->k; k++)
-                sum = fmaf(a[i][k], b[k][j], sum);
-            lanes[at.lane].d[at.number] = sum;
+            const struct matrix_lane *lane = &lanes[at.lane];
+            if (element_bytes(in->type[0]) == 1)
+                ((int32_t *)lane->d)[at.number] =
+                    whole_sum(a[i], b[j], in->k, ((const int32_t *)lane->c)[at.number]);
+            else
+                ((float *)lane->d)[at.number] =
+                    float_sum(a[i], b[j], in->k, ((const float *)lane->c)[at.number]);
         }
     return halves_agree(in, lanes);
 }

@@ -9,14 +9,15 @@ enum { MATRIX_LANES = 64 };
 
 struct matrix_lane { // of one lane
     const void *a, *b;
-    const float *c;
-    float *d;
+    const void *c; // floats, or of bytes integers of 32 bits
+    void *d;
 };
 
 struct matrix_instruction {
     const char *name; // as the compiler's word has it, behind __builtin_amdgcn_
     int wave, m, n, k;
-    char type;      // of an operand's element: 'h' half, 'b' bf16, 'f' float
+    // Of a's elements and of b's: 'h' half, 'b' bf16, 'f' float, 's' bytes with a sign, 'u' without.
+    char type[2];
     int generation; // 9: MFMA, 11 and 12: WMMA of RDNA 3 and 4
 };
 

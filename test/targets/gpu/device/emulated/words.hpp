@@ -124,6 +124,17 @@ template <class A, class S> static inline S emulated_multiply(const char *what, 
 #define __builtin_amdgcn_mfma_f32_16x16x8bf16(...) MFMA("mfma_f32_16x16x8bf16", __VA_ARGS__)
 #define __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(...) MFMA("mfma_f32_16x16x16bf16_1k", __VA_ARGS__)
 #define __builtin_amdgcn_mfma_f32_16x16x4f32(...) MFMA("mfma_f32_16x16x4f32", __VA_ARGS__)
+#define __builtin_amdgcn_mfma_i32_16x16x16i8(...) MFMA("mfma_i32_16x16x16i8", __VA_ARGS__)
+#define __builtin_amdgcn_mfma_i32_16x16x32_i8(...) MFMA("mfma_i32_16x16x32_i8", __VA_ARGS__)
+#define WMMA_BYTES(name, a_signed, a, b_signed, b, sums, clamp)                                    \
+    emulated_multiply((a_signed)   ? (b_signed) ? name " ss" : name " su"                          \
+                      : (b_signed) ? name " us"                                                    \
+                                   : name " uu",                                                   \
+                      a, b, sums)
+#define __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(...)                                            \
+    WMMA_BYTES("wmma_i32_16x16x16_iu8_w32", __VA_ARGS__)
+#define __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(...)                                      \
+    WMMA_BYTES("wmma_i32_16x16x16_iu8_w32_gfx12", __VA_ARGS__)
 #define __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(...)                                            \
     emulated_multiply("wmma_f32_16x16x16_f16_w32", __VA_ARGS__)
 #define __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(...)                                           \
