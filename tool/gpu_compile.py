@@ -6,9 +6,9 @@
 
 Some models of the zoo, and one of what it lacks, are compiled by the driver for OpenCL's device (PoCL will do), which leaves the
 texts of its kernels in a folder, and for a stand-in for each of AMD's architectures (build/test/emulated)
-and for two of NVIDIA's (build/test/idle_cuda, idle_hopper), whose texts use its matrix units. No step of a plan may be the reference's. OpenCL's texts go through
+and for three of NVIDIA's (build/test/idle_cuda, idle_ada, idle_hopper), whose texts use its matrix units. No step of a plan may be the reference's. OpenCL's texts go through
 NVRTC for sm_75 to sm_90a, with those of NVIDIA's stand-ins for their kind, each of AMD's through hiprtc, or, of cards that Debian's does not know, through
-clang 18 or newer with HIP's headers; and where an architecture has matrix units, the code of every product
+clang 18 (gfx950: 20) or newer with HIP's headers; and where an architecture has matrix units, the code of every product
 that the plan gives them must hold their instructions, as llvm-objdump shows it. A compiler that is not there is said to be absent; that
 no kernel was compiled by any is a failure. --each takes every N-th text.
 
@@ -27,9 +27,10 @@ import sys
 import tempfile
 
 CUDA = ["sm_75", "sm_80", "sm_89", "sm_90a"]
-STANDINS = {"sm_80": "idle_cuda", "sm_89": "idle_cuda", "sm_90a": "idle_hopper"}  # cards that NVIDIA's texts are made for
+STANDINS = {"sm_80": "idle_cuda", "sm_89": "idle_ada", "sm_90a": "idle_hopper"}  # cards that NVIDIA's texts are made for
 HIP = ["gfx906", "gfx908", "gfx90a", "gfx1030"]  # what Debian's hiprtc knows; it ends the process for others
 NEW = ["gfx942", "gfx1100", "gfx1200"]
+NEWER = ["gfx950"]  # from clang 20 on
 UNITS = b"#define UNITS_MULTIPLY"  # of a text for AMD's matrix units
 INSTRUCTION = re.compile(r"\bv_(mfma|wmma)_")
 HEAD = struct.Struct("<8sQQQQ")  # magic; sizes of card, text and binary; checksum
@@ -103,12 +104,14 @@ class Clang:
 
     what = "clang"
 
-    def __init__(self):
-        names = [f"clang-{n}" for n in range(18, 24)]
+    def __init__(self, oldest):
+        names = [f"clang-{n}" for n in range(oldest, 24)]
+        # What HIP's headers of Debian ask an older clang for.
+        self.more = ["-D__AMDGCN_WAVEFRONT_SIZE=64"] if oldest >= 20 else []
         self.there = os.path.exists("/usr/include/hip/hip_runtime.h") and next(filter(None, map(shutil.which, names)), None)
 
     def compile(self, text, arch):
-        command = [self.there, "-x", "hip", "--cuda-device-only", f"--offload-arch={arch}", "-nogpulib", "-D__HIP_PLATFORM_AMD__", "-O3", "-S", "-w", "-include", "hip/hip_runtime.h", "-o", "-", "-"]
+        command = [self.there, *self.more, "-x", "hip", "--cuda-device-only", f"--offload-arch={arch}", "-nogpulib", "-D__HIP_PLATFORM_AMD__", "-O3", "-S", "-w", "-include", "hip/hip_runtime.h", "-o", "-", "-"]
         done = subprocess.run(command, input=text, capture_output=True)
         return (done.stderr.decode(errors="replace")[:1500] if done.returncode else None), done.stdout.decode(errors="replace")
 
@@ -117,7 +120,7 @@ def compilers():
     wheel = os.path.join(sys.prefix, "lib", "python*", "site-packages", "nvidia", "*", "lib", "libnvrtc.so.1[0-9]")
     nvrtc = Compiler("NVRTC", "nvrtc", ["libnvrtc.so.13", "libnvrtc.so.12", wheel], "--gpu-architecture")
     hiprtc = Compiler("hiprtc", "hiprtc", ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.5"], "--offload-arch")
-    return [(nvrtc, CUDA), (hiprtc, HIP), (Clang(), NEW)]
+    return [(nvrtc, CUDA), (hiprtc, HIP), (Clang(18), NEW), (Clang(20), NEWER)]
 
 
 def make_kinds(path):

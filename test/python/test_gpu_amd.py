@@ -26,14 +26,19 @@ LIMIT = {"half_type": 2e-3, "bf16_type": 1.6e-2, "float_type": 2e-6}
 KINDS = list(LIMIT)
 UNITS = {"gfx906": [None] * 3, "gfx908": ["mfma"] * 3, "gfx90a": ["mfma"] * 3, "gfx942": ["mfma"] * 3,
          "gfx1030": [None] * 3, "gfx1100": ["wmma", "wmma", None], "gfx1200": ["wmma", "wmma", None]}
-UNITS_OF_BYTES = {"gfx908": "mfma_i32_16x16x16i8", "gfx90a": "mfma_i32_16x16x16i8", "gfx942": "mfma_i32_16x16x32_i8",
+OCP = ["FLOAT8E4M3FN", "FLOAT8E5M2"]
+# Of fp8: the instruction, and of which kinds.
+UNITS_OF_FP8 = {"gfx942": ("mfma_f32_16x16x32_fp8_fp8", ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2FNUZ"]),
+                "gfx950": ("mfma_f32_16x16x32_fp8_fp8", OCP), "gfx1200": ("wmma_f32_16x16x16_fp8_fp8", OCP)}
+UNITS_OF_BYTES = {"gfx950": "mfma_i32_16x16x32_i8", "gfx908": "mfma_i32_16x16x16i8", "gfx90a": "mfma_i32_16x16x16i8", "gfx942": "mfma_i32_16x16x32_i8",
                   "gfx1100": "wmma_i32_16x16x16_iu8", "gfx1200": "wmma_i32_16x16x16_iu8"}
 
 on_card = pytest.mark.skipif(not ARCH, reason="of an emulated card's own process")
 
 
-# Of gfx908, gfx942 and gfx1200 what they have not in common with the others.
-@pytest.mark.parametrize("arch, cases", [("gfx908", "bf16"), ("gfx90a", ""), ("gfx942", "of_bytes"), ("gfx1100", ""), ("gfx1200", "half or of_bytes")])
+# Of most what they have not in common with the others.
+@pytest.mark.parametrize("arch, cases", [("gfx908", "bf16"), ("gfx90a", ""), ("gfx942", "of_bytes or of_fp8"), ("gfx950", "of_fp8"), ("gfx1100", ""),
+                                         ("gfx1200", "half or of_bytes or of_fp8")])
 def test_emulated_card(arch, cases):
     if ARCH or not os.path.exists(os.path.join(FOLDER, "libamdhip64.so.7")):
         pytest.skip("no emulated card")
@@ -81,6 +86,28 @@ def test_convolutions_of_bytes(groups):
     b.check(y, want.astype(np.int32), None)
     units = UNITS_OF_BYTES.get(ARCH)
     assert not units or f"matrix units ({units}" in b.program.explain(), b.program.explain()
+
+
+@on_card
+@pytest.mark.parametrize("left", ["FLOAT8E4M3FN", "FLOAT8E5M2", "FLOAT8E4M3FNUZ", "FLOAT8E5M2FNUZ"])
+@pytest.mark.parametrize("right", ["FLOAT8E4M3FN", "FLOAT8E5M2FNUZ", "FLOAT8E5M2"])
+def test_products_of_fp8(left, right):
+    """Every number of its kind, zeros of both signs and the largest too, as it lies or as half; a NaN in one row."""
+    fp8 = pytest.importorskip("test_gpu_fp8")
+    rng = np.random.default_rng([SEED, 21, len(left), len(right), "M3" in right])
+    rows, depth, columns = (int(rng.choice(n)) for n in ([17, 45, 70], [16, 40, 66, 130], [24, 64, 97]))
+    x, w = (rng.integers(0, 256, size).astype(np.uint8).view(fp8.KINDS[kind][0]).astype(np.float32) for size, kind in (((rows, depth), left), ((depth, columns), right)))
+    x[~np.isfinite(x)], w[~np.isfinite(w)] = -0.0, 0
+    x[3, 5] = np.nan
+    m = fp8.Model(x)
+    got = m.run(m.node("MatMul", [m.rounded("x", np.float32(1), left), m.rounded(m.constant("w", w), np.float32(1), right)]))
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    assert np.isnan(got[3]).all()
+    got[3], x[3] = 0, 0
+    fp8.near(got, x @ w, np.abs(x) @ np.abs(w), 2.0**-20)
+    units, kinds = UNITS_OF_FP8.get(ARCH, ("", []))
+    native = left in kinds and right in kinds
+    assert ARCH not in UNITS_OF_FP8 or (f"matrix units ({units}" in m.plan) == native, m.plan
 
 
 def check(b, y, want, what):

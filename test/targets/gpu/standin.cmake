@@ -25,7 +25,9 @@ function(vendor folder target file)
   add_dependencies(test-targets-gpu-vendor-vendor ${target})
 endfunction()
 idle(idle_cuda idle_cuda standin_cuda.c sm_80 libcuda.so.1 libnvrtc.so.13)
-# Hopper, whose kernels tool/gpu_compile.py compiles.
+# Ada and Hopper, whose kernels tool/gpu_compile.py compiles.
+idle(idle_ada idle_ada standin_cuda.c sm_89 libcuda.so.1 libnvrtc.so.13)
+target_compile_definitions(idle_ada PRIVATE STANDIN_MINOR=9)
 idle(idle_hopper idle_hopper standin_cuda.c sm_90a libcuda.so.1 libnvrtc.so.13)
 target_compile_definitions(idle_hopper PRIVATE STANDIN_MAJOR=9)
 set_tests_properties(targets/gpu/lower/families PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/test/idle_hopper")

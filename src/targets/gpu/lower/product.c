@@ -36,17 +36,36 @@ struct tile {
     bool words[2];                    // gemm_bytes.gpu's A_WORDS and B_WORDS
 };
 
-// Where matrix units take both operands. fp8 is half to them, exactly, value by value.
+// fp8 is half to units that do not know it, exactly, value by value; so is what is made on the way.
+static const struct gpu_units *find_units_of_fp8(const struct gpu_device *d,
+                                                 const struct gpu_product *p)
+{
+    const struct gpu_units *u =
+        p->make ? NULL
+                : gpu_units_find_fp8(d, p->ins->in[0]->shape.type, p->ins->in[1]->shape.type);
+    return u ? u : gpu_units_find(d, MGX_HALF);
+}
+
+// Where matrix units take both operands.
 static const struct gpu_units *find_units(const struct mgx_plan_offer *c,
                                           const struct gpu_product *p)
 {
     enum { FEW = 16 };
-    const bool bytes = gpu_product_is_bytes(p), fp8 = gpu_product_is_fp8(p);
-    const enum mgx_type type = bytes ? MGX_INT8 : fp8 ? MGX_HALF : c->in[p->operand[0]].type;
-    const bool enough = p->rows > FEW && p->columns > FEW && p->depth >= FEW;
-    return enough && (bytes || fp8 || type == c->in[p->operand[1]].type)
-               ? gpu_units_find(gpu_machine(c->machine)->device, type)
-               : NULL;
+    const struct gpu_device *d = gpu_machine(c->machine)->device;
+    const enum mgx_type type = c->in[p->operand[0]].type;
+    if (p->rows <= FEW || p->columns <= FEW || p->depth < FEW)
+        return NULL;
+    if (gpu_product_is_fp8(p))
+        return find_units_of_fp8(d, p);
+    if (gpu_product_is_bytes(p))
+        return gpu_units_find(d, MGX_INT8);
+    return type == c->in[p->operand[1]].type ? gpu_units_find(d, type) : NULL;
+}
+
+// Do the units take fp8 as it lies?
+static bool takes_fp8(const struct tile *t)
+{
+    return mgx_type_is_fp8(t->units->type);
 }
 
 static int64_t blocks_of(const struct gpu_product *p, int rows, int columns)
@@ -143,42 +162,56 @@ static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_
 }
 
 // fp8 becomes what the units take on its way into shared memory.
-static void emit_widen(struct mgx_str *out, enum mgx_type type)
+static void emit_widen(struct mgx_str *out, const struct tile *t, enum mgx_type type)
 {
-    if (!mgx_type_is_fp8(type))
+    if (!mgx_type_is_fp8(type) || takes_fp8(t))
         return;
     mgx_str_put(out, "#define WIDEN(x) ");
     gpu_emit_widened(out, type, "x");
     mgx_str_put(out, "\n");
 }
 
+// "bits_a(p, batch, row, k)": fp8 value by value, as units take it that know it.
+static void emit_bits(struct mgx_str *out, char letter)
+{
+    mgx_str_printf(
+        out,
+        "FUNCTION SUM bits_%c(const u8 *p, int batch, int i, int j)\n{\n"
+        "    const i64 at = find_%c(batch, i, j);\n    const u8 v = p[at < 0 ? 0 : at];\n"
+        "    return at < 0 ? (SUM)0 : (SUM)v;\n}\n\n",
+        letter, letter);
+}
+
 static void emit_units(struct mgx_str *out, const struct gpu_product *p, const struct tile *t,
                        bool tf32)
 {
-    const bool bytes = gpu_product_is_bytes(p);
-    for (int i = 0; i < 2 && bytes; i++) {
-        const bool has_sign = p->ins->in[i]->shape.type == MGX_INT8;
-        mgx_str_printf(out, "#define MMA_%c \"%s\"\n#define %c_SIGNED %d\n", "AB"[i],
-                       has_sign ? "s8" : "u8", "AB"[i], has_sign);
-    }
+    const bool bytes = gpu_product_is_bytes(p), fp8 = takes_fp8(t);
+    if (bytes || fp8)
+        gpu_emit_units_operands(out, t->units, p->ins->in[0]->shape.type,
+                                p->ins->in[1]->shape.type);
     const int pieces = gpu_units_pieces(t->units, tf32);
     gpu_emit_units(out, t->units, pieces);
-    mgx_str_printf(out, "#define MENDS %d\n", !bytes && (pieces > 1 || p->together));
+    mgx_str_printf(out, "#define MENDS %d\n#define APART %d\n",
+                   !bytes && (pieces > 1 || p->together),
+                   pieces > 1 || (fp8 && !t->units->instruction));
     mgx_str_printf(out,
                    "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n#define DEPTH %d\n"
                    "#define PITCH (DEPTH * ELEMENT_BYTES + 16)\n"
                    "#define THREADS_HERE (WARPS * WAVE)\n",
-                   t->warps, t->warp_rows, t->warp_columns, bytes ? 64 : 32);
+                   t->warps, t->warp_rows, t->warp_columns, bytes || fp8 ? 64 : 32);
+    const char *load = fp8 ? "bits" : "load";
     for (int i = 0; i < 2; i++) {
+        if (fp8)
+            emit_bits(out, "ab"[i]);
         mgx_str_printf(out,
                        "#define OPERAND(x) %c_##x\n#define TYPE %c_TYPE\n#define LINES TILE_%c\n"
                        "#define ALL %c\n#define LINES_FIRST %s\n#define BY %d\n"
-                       "#define LOAD(p, batch, line, k) load_%s\n"
+                       "#define LOAD(p, batch, line, k) %s_%s\n"
                        "#define PLACE(batch, line, k) find_%s\n",
                        "ab"[i], "AB"[i], "MN"[i], "MN"[i], i ? "!B_DEPTH_FIRST" : "A_ROWS_FIRST",
-                       t->by[i], i ? "b(p, batch, k, line)" : "a(p, batch, line, k)",
+                       t->by[i], load, i ? "b(p, batch, k, line)" : "a(p, batch, line, k)",
                        i ? "b(batch, k, line)" : "a(batch, line, k)");
-        emit_widen(out, p->ins->in[i]->shape.type);
+        emit_widen(out, t, p->ins->in[i]->shape.type);
         GPU_PUT(out, gemm_operand);
         mgx_str_put(out, "#undef WIDEN\n#undef OPERAND\n#undef TYPE\n#undef LINES\n#undef ALL\n"
                          "#undef LINES_FIRST\n#undef BY\n#undef LOAD\n#undef PLACE\n");

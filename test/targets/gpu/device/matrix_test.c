@@ -28,6 +28,17 @@ static bool of_bytes(const struct matrix_instruction *in)
     return element_bytes(in->type[0]) == 1;
 }
 
+// Of fp8 the one that stands for the number.
+static uint8_t byte_of(char type, float x)
+{
+    if (is_whole(type) || !strchr("evEV", type))
+        return (uint8_t)(int)x;
+    int byte = 0;
+    while (byte < 255 && fp8_value(type, (uint8_t)byte) != x)
+        byte++;
+    return (uint8_t)byte;
+}
+
 // Small whole numbers, which 16 bits hold exactly.
 static uint16_t narrowed(char type, float x)
 {
@@ -63,31 +74,34 @@ static void multiply(const struct matrix_instruction *in, struct wave *w, float 
                 const float x = w->in[o][l % 16][depth_of(in, l, n)];
                 w->f[o][l][n] = x;
                 w->h[o][l][n] = of_bytes(in) ? 0 : narrowed(in->type[o], x);
-                w->bytes[o][l][n] = (uint8_t)(int)x;
+                w->bytes[o][l][n] = byte_of(in->type[o], x);
             }
         const void *of[2];
         for (int o = 0; o < 2; o++)
             of[o] = of_bytes(in)         ? (void *)w->bytes[o][l]
                     : in->type[o] == 'f' ? (void *)w->f[o][l]
                                          : w->h[o][l];
-        lanes[l] = of_bytes(in) ? (struct matrix_lane){of[0], of[1], w->whole[0][l], w->whole[1][l]}
-                                : (struct matrix_lane){of[0], of[1], w->c[l], w->d[l]};
+        lanes[l] = is_whole(in->type[0])
+                       ? (struct matrix_lane){of[0], of[1], w->whole[0][l], w->whole[1][l]}
+                       : (struct matrix_lane){of[0], of[1], w->c[l], w->d[l]};
     }
     const bool agree = matrix_multiply(in, lanes);
     for (int l = 0; l < in->wave; l++)
         for (int n = 0; n < matrix_sums(in); n++)
-            out[row_of(in, l, n)][l % 16] = !agree         ? INFINITY
-                                            : of_bytes(in) ? (float)w->whole[1][l][n]
-                                                           : w->d[l][n];
+            out[row_of(in, l, n)][l % 16] = !agree                  ? INFINITY
+                                            : is_whole(in->type[0]) ? (float)w->whole[1][l][n]
+                                                                    : w->d[l][n];
 }
 
 // Distinct ones, as far as bytes go.
 static float number_at(const struct matrix_instruction *in, int operand, int line, int k)
 {
     const int number = (line * in->k + k) * 5 + line / 8;
-    return in->type[operand] == 's'   ? (float)(int8_t)number
-           : in->type[operand] == 'u' ? (float)(uint8_t)number
-                                      : (float)(line * 16 + k);
+    const char type = in->type[operand];
+    return type == 's'            ? (float)(int8_t)number
+           : type == 'u'          ? (float)(uint8_t)number
+           : strchr("evEV", type) ? fp8_value(type, (uint8_t)(number & 0x77)) // no NaN, no infinity
+                                  : (float)(line * 16 + k);
 }
 
 CASE(a_matrix_comes_out_as_it_went_in)

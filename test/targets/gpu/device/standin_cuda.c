@@ -51,6 +51,9 @@
 #ifndef STANDIN_MAJOR
 #define STANDIN_MAJOR 8
 #endif
+#ifndef STANDIN_MINOR
+#define STANDIN_MINOR 0
+#endif
 enum { SHARED = STANDIN_MAJOR < 9 ? 166912 : 232448 }; // bytes that a block may have
 
 static int contexts[COUNT]; // a device's is the address of its number
@@ -59,8 +62,8 @@ USER(cuDeviceGetAttribute, int *value, int attribute, int device)
 {
     static const struct {
         int attribute, value;
-    } known[] = {{1, 1024},           {10, 32}, {16, 132}, {38, 50 << 20}, {97, SHARED},
-                 {75, STANDIN_MAJOR}, {76, 0}};
+    } known[] = {{1, 1024},           {10, 32},           {16, 132}, {38, 50 << 20}, {97, SHARED},
+                 {75, STANDIN_MAJOR}, {76, STANDIN_MINOR}};
     MAY_FAIL();
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].attribute == attribute) {

@@ -49,4 +49,31 @@ CASE(units_follow_from_the_architecture)
     }
 }
 
-TEST_MAIN(ROW(units_follow_from_the_architecture))
+CASE(fp8_is_taken_as_it_lies_where_units_know_its_kind)
+{
+    static const struct {
+        const char *arch;
+        int version, warp;
+        enum mgx_type a, b;
+        bool there;
+    } cards[] = {
+        {"sm_80", 80, 32, MGX_FP8E4M3FN, MGX_FP8E4M3FN, false},
+        {"sm_89", 89, 32, MGX_FP8E4M3FN, MGX_FP8E5M2, true},
+        {"sm_89", 89, 32, MGX_FP8E4M3FNUZ, MGX_FP8E4M3FN, false},
+        {"gfx90a", 0, 64, MGX_FP8E4M3FN, MGX_FP8E4M3FN, false},
+        {"gfx942", 0, 64, MGX_FP8E4M3FN, MGX_FP8E5M2FNUZ, true},
+        {"gfx942", 0, 64, MGX_FP8E5M2, MGX_FP8E4M3FN, false},
+        {"gfx950", 0, 64, MGX_FP8E5M2, MGX_FP8E4M3FN, true},
+        {"gfx950", 0, 64, MGX_FP8E4M3FNUZ, MGX_FP8E4M3FN, false},
+        {"gfx1100", 0, 32, MGX_FP8E4M3FN, MGX_FP8E4M3FN, false},
+        {"gfx1201", 0, 32, MGX_FP8E4M3FN, MGX_FP8E5M2, true},
+    };
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        struct gpu_device d = {.properties = {.version = cards[i].version, .warp = cards[i].warp}};
+        snprintf(d.properties.arch, sizeof d.properties.arch, "%s", cards[i].arch);
+        CHECK((gpu_units_find_fp8(&d, cards[i].a, cards[i].b) != NULL) == cards[i].there);
+    }
+}
+
+TEST_MAIN(ROW(units_follow_from_the_architecture)
+              ROW(fp8_is_taken_as_it_lies_where_units_know_its_kind))

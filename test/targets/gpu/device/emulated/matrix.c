@@ -34,6 +34,14 @@ static const struct matrix_instruction instructions[] = {
     {"mfma_f32_16x16x4f32", 64, 16, 16, 4, "ff", 9},
     {"mfma_i32_16x16x16i8", 64, 16, 16, 16, "ss", 9},
     {"mfma_i32_16x16x32_i8", 64, 16, 16, 32, "ss", 9},
+    {"mfma_f32_16x16x32_fp8_fp8", 64, 16, 16, 32, "EE", 9},
+    {"mfma_f32_16x16x32_fp8_bf8", 64, 16, 16, 32, "EV", 9},
+    {"mfma_f32_16x16x32_bf8_fp8", 64, 16, 16, 32, "VE", 9},
+    {"mfma_f32_16x16x32_bf8_bf8", 64, 16, 16, 32, "VV", 9},
+    {"mfma_f32_16x16x32_fp8_fp8 ocp", 64, 16, 16, 32, "ee", 9},
+    {"mfma_f32_16x16x32_fp8_bf8 ocp", 64, 16, 16, 32, "ev", 9},
+    {"mfma_f32_16x16x32_bf8_fp8 ocp", 64, 16, 16, 32, "ve", 9},
+    {"mfma_f32_16x16x32_bf8_bf8 ocp", 64, 16, 16, 32, "vv", 9},
     {"wmma_f32_16x16x16_f16_w32", 32, 16, 16, 16, "hh", 11},
     {"wmma_f32_16x16x16_bf16_w32", 32, 16, 16, 16, "bb", 11},
     {"wmma_i32_16x16x16_iu8_w32 ss", 32, 16, 16, 16, "ss", 11},
@@ -46,6 +54,10 @@ static const struct matrix_instruction instructions[] = {
     {"wmma_i32_16x16x16_iu8_w32_gfx12 su", 32, 16, 16, 16, "su", 12},
     {"wmma_i32_16x16x16_iu8_w32_gfx12 us", 32, 16, 16, 16, "us", 12},
     {"wmma_i32_16x16x16_iu8_w32_gfx12 uu", 32, 16, 16, 16, "uu", 12},
+    {"wmma_f32_16x16x16_fp8_fp8_w32_gfx12", 32, 16, 16, 16, "ee", 12},
+    {"wmma_f32_16x16x16_fp8_bf8_w32_gfx12", 32, 16, 16, 16, "ev", 12},
+    {"wmma_f32_16x16x16_bf8_fp8_w32_gfx12", 32, 16, 16, 16, "ve", 12},
+    {"wmma_f32_16x16x16_bf8_bf8_w32_gfx12", 32, 16, 16, 16, "vv", 12},
 };
 
 const struct matrix_instruction *matrix_find(const char *name)
@@ -58,7 +70,12 @@ const struct matrix_instruction *matrix_find(const char *name)
 
 static int element_bytes(char type)
 {
-    return type == 'f' ? 4 : type == 's' || type == 'u' ? 1 : 2;
+    return type == 'f' ? 4 : strchr("suevEV", type) ? 1 : 2;
+}
+
+static bool is_whole(char type)
+{
+    return type == 's' || type == 'u';
 }
 
 int matrix_operand_bytes(const struct matrix_instruction *in)
@@ -99,6 +116,22 @@ static float half_value(uint16_t h)
     return h >> 15 ? -size : size;
 }
 
+// OCP's kinds: E4M3 without infinities, E5M2 with them. AMD's have a bias one higher, one zero, and one NaN
+// where the other would be.
+static float fp8_value(char type, uint8_t x)
+{
+    const bool amd = type == 'E' || type == 'V', wide = type == 'v' || type == 'V';
+    const int digits = wide ? 2 : 3, bias = (wide ? 15 : 7) + amd;
+    const int exponent = (x & 127) >> digits, part = x & ((1 << digits) - 1);
+    if (amd ? x == 128 : wide ? exponent == 31 && part : (x & 127) == 127)
+        return NAN;
+    const float size = type == 'v' && exponent == 31 ? INFINITY
+                       : exponent == 0
+                           ? ldexpf((float)part, 1 - bias - digits)
+                           : ldexpf((float)(part + (1 << digits)), exponent - bias - digits);
+    return x >> 7 ? -size : size;
+}
+
 static float value(char type, const void *from, int number)
 {
     uint32_t bits = 0;
@@ -107,6 +140,8 @@ static float value(char type, const void *from, int number)
         return ((const int8_t *)from)[number];
     if (type == 'u')
         return ((const uint8_t *)from)[number];
+    if (strchr("evEV", type))
+        return fp8_value(type, ((const uint8_t *)from)[number]);
     if (type == 'f') {
         memcpy(&x, (const float *)from + number, sizeof x);
         return x;
@@ -156,7 +191,7 @@ bool matrix_multiply(const struct matrix_instruction *in, const struct matrix_la
         for (int j = 0; j < in->n; j++) {
             const struct cell at = result(in, i, j);
             const struct matrix_lane *lane = &lanes[at.lane];
-            if (element_bytes(in->type[0]) == 1)
+            if (is_whole(in->type[0]))
                 ((int32_t *)lane->d)[at.number] =
                     whole_sum(a[i], b[j], in->k, ((const int32_t *)lane->c)[at.number]);
             else

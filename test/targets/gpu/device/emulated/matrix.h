@@ -16,7 +16,8 @@ struct matrix_lane { // of one lane
 struct matrix_instruction {
     const char *name; // as the compiler's word has it, behind __builtin_amdgcn_
     int wave, m, n, k;
-    // Of a's elements and of b's: 'h' half, 'b' bf16, 'f' float, 's' bytes with a sign, 'u' without.
+    // Of a's elements and of b's: 'h' half, 'b' bf16, 'f' float, 's' bytes with a sign, 'u' without; fp8
+    // 'e' E4M3 and 'v' E5M2, 'E' and 'V' of AMD's kinds.
     char type[2];
     int generation; // 9: MFMA, 11 and 12: WMMA of RDNA 3 and 4
 };

@@ -126,6 +126,24 @@ template <class A, class S> static inline S emulated_multiply(const char *what, 
 #define __builtin_amdgcn_mfma_f32_16x16x4f32(...) MFMA("mfma_f32_16x16x4f32", __VA_ARGS__)
 #define __builtin_amdgcn_mfma_i32_16x16x16i8(...) MFMA("mfma_i32_16x16x16i8", __VA_ARGS__)
 #define __builtin_amdgcn_mfma_i32_16x16x32_i8(...) MFMA("mfma_i32_16x16x32_i8", __VA_ARGS__)
+// The same words stand for AMD's kinds of fp8 before gfx950, for OCP's there.
+#ifdef __gfx950__
+#define KIND_OF_FP8 " ocp"
+#else
+#define KIND_OF_FP8 ""
+#endif
+#define __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(...) MFMA("mfma_f32_16x16x32_fp8_fp8" KIND_OF_FP8, __VA_ARGS__)
+#define __builtin_amdgcn_mfma_f32_16x16x32_fp8_bf8(...) MFMA("mfma_f32_16x16x32_fp8_bf8" KIND_OF_FP8, __VA_ARGS__)
+#define __builtin_amdgcn_mfma_f32_16x16x32_bf8_fp8(...) MFMA("mfma_f32_16x16x32_bf8_fp8" KIND_OF_FP8, __VA_ARGS__)
+#define __builtin_amdgcn_mfma_f32_16x16x32_bf8_bf8(...) MFMA("mfma_f32_16x16x32_bf8_bf8" KIND_OF_FP8, __VA_ARGS__)
+#define __builtin_amdgcn_wmma_f32_16x16x16_fp8_fp8_w32_gfx12(...)                                 \
+    emulated_multiply("wmma_f32_16x16x16_fp8_fp8_w32_gfx12", __VA_ARGS__)
+#define __builtin_amdgcn_wmma_f32_16x16x16_fp8_bf8_w32_gfx12(...)                                 \
+    emulated_multiply("wmma_f32_16x16x16_fp8_bf8_w32_gfx12", __VA_ARGS__)
+#define __builtin_amdgcn_wmma_f32_16x16x16_bf8_fp8_w32_gfx12(...)                                 \
+    emulated_multiply("wmma_f32_16x16x16_bf8_fp8_w32_gfx12", __VA_ARGS__)
+#define __builtin_amdgcn_wmma_f32_16x16x16_bf8_bf8_w32_gfx12(...)                                 \
+    emulated_multiply("wmma_f32_16x16x16_bf8_bf8_w32_gfx12", __VA_ARGS__)
 #define WMMA_BYTES(name, a_signed, a, b_signed, b, sums, clamp)                                    \
     emulated_multiply((a_signed)   ? (b_signed) ? name " ss" : name " su"                          \
                       : (b_signed) ? name " us"                                                    \
