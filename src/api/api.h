@@ -232,9 +232,6 @@ enum mgx_status mgx_api_tensor_own(struct mgx_tensor *out, const struct mgx_shap
                                    void *buffer, void (*release)(void *owner), void *owner,
                                    struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_api_tensor_disown(struct mgx_tensor *t); // undoes it, without the call
-// For what reads or writes elements.
-enum mgx_status mgx_api_require_host(const struct mgx_tensor *t,
-                                     struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_dim_copy(struct migraphx_dynamic_dimension *out, const struct mgx_dim *dim,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_arguments_new(migraphx_arguments_t *out, struct mgx_tensor *take,
@@ -249,7 +246,6 @@ enum mgx_status mgx_api_named_shapes_new(migraphx_program_parameter_shapes_t *ou
                                          const char *const *names,
                                          const struct mgx_shape *const *shapes, size_t count,
                                          struct mgx_diag *diag) MGX_NODISCARD;
-void mgx_api_dim_fini(struct migraphx_dynamic_dimension *dim);
 // The dimensions of a handle as an array in an arena, names and optimals too.
 enum mgx_status mgx_api_dims_gather(struct mgx_arena *arena,
                                     const struct migraphx_dynamic_dimensions *dims,

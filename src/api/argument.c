@@ -23,7 +23,8 @@ static enum mgx_status add_members(struct migraphx_argument *a, struct mgx_diag 
     return MGX_OK;
 }
 
-enum mgx_status mgx_api_require_host(const struct mgx_tensor *t, struct mgx_diag *diag)
+// For what reads or writes elements.
+static enum mgx_status require_host(const struct mgx_tensor *t, struct mgx_diag *diag)
 {
     assert(t && diag);
     const struct mgx_memory *memory = mgx_tensor_memory(t);
@@ -441,9 +442,9 @@ migraphx_status migraphx_argument_equal(bool *out, const_migraphx_argument_t arg
     API_NEED(x);
     API_DIAG(diag);
     const struct mgx_tensor *a = mgx_api_argument_value(argument), *b = mgx_api_argument_value(x);
-    enum mgx_status status = mgx_api_require_host(a, &diag);
+    enum mgx_status status = require_host(a, &diag);
     if (status == MGX_OK)
-        status = mgx_api_require_host(b, &diag);
+        status = require_host(b, &diag);
     if (status == MGX_OK)
         *out = a->shape.type == b->shape.type && mgx_tensor_equal(a, b, false);
     return mgx_api_leave(status, &diag);
@@ -455,7 +456,7 @@ static enum mgx_status require_numbers(const struct mgx_tensor *t, size_t size,
 {
     TRY(require_count(&t->shape, size, diag));
     TRY(require_number(&t->shape, diag));
-    return mgx_api_require_host(t, diag);
+    return require_host(t, diag);
 }
 
 migraphx_status migraphx_argument_values(double *out, size_t size,
@@ -526,7 +527,7 @@ migraphx_status migraphx_argument_to_string(char **out, const_migraphx_argument_
     API_NEED(argument);
     API_DIAG(diag);
     struct mgx_str text = {0};
-    enum mgx_status status = mgx_api_require_host(&argument->value, &diag);
+    enum mgx_status status = require_host(&argument->value, &diag);
     if (status == MGX_OK) {
         mgx_tensor_print(&text, mgx_api_argument_value(argument));
         status = mgx_api_take_text(&text, out, &diag);

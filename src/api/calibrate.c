@@ -9,7 +9,8 @@
 
 // --- options ---
 
-void mgx_api_quantize_defaults(struct migraphx_quantize_options *o)
+// What MIGraphX's own functions mean: int8, ranges as large as what was seen.
+static void quantize_defaults(struct migraphx_quantize_options *o)
 {
     *o = (struct migraphx_quantize_options){
         .values = {.type = MGX_INT8, .percentile = 99.99, .budget = -1}};
@@ -51,7 +52,7 @@ migraphx_status migraphx_quantize_options_create(migraphx_quantize_options_t *ou
     struct migraphx_quantize_options *o = API_NEW(struct migraphx_quantize_options);
     if (!o)
         return mgx_api_leave(mgx_fail_memory(&diag), &diag);
-    mgx_api_quantize_defaults(o);
+    quantize_defaults(o);
     o->values.keep = true;
     *out = o;
     return migraphx_status_success;
@@ -296,8 +297,9 @@ static enum mgx_status quantize(struct mgx_program *p, const struct mgx_target *
     return ranges ? mgx_api_take_text(&text, ranges, diag) : MGX_OK;
 }
 
-migraphx_status mgx_api_quantize(migraphx_program_t program, const struct mgx_target *target,
-                                 const struct migraphx_quantize_options *o, char **ranges)
+// Quantizes for a target; *ranges, which may be NULL, gets what was found as text.
+static migraphx_status quantize_program(migraphx_program_t program, const struct mgx_target *target,
+                                        const struct migraphx_quantize_options *o, char **ranges)
 {
     assert(program && o);
     if (program->p->executable)
@@ -313,7 +315,7 @@ migraphx_status migraphx_quantize(char **ranges, migraphx_program_t program,
     API_NEED(program);
     API_NEED(target);
     API_NEED(options);
-    return mgx_api_quantize(program, target->target, options, ranges);
+    return quantize_program(program, target->target, options, ranges);
 }
 
 // --- looking at it ---
@@ -405,10 +407,10 @@ migraphx_status migraphx_quantize_int8(migraphx_program_t prog, migraphx_target_
     const migraphx_status status = mgx_api_products_only(&options->names, "QUANTIZE_INT8");
     if (status != migraphx_status_success)
         return status;
-    mgx_api_quantize_defaults(&all);
+    quantize_defaults(&all);
     all.names = options->names;
     all.samples = options->samples;
-    return mgx_api_quantize(prog, target->target, &all, NULL);
+    return quantize_program(prog, target->target, &all, NULL);
 }
 
 migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t target,
@@ -418,8 +420,8 @@ migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t
     API_NEED(target);
     API_NEED(options);
     struct migraphx_quantize_options all;
-    mgx_api_quantize_defaults(&all);
+    quantize_defaults(&all);
     all.values.type = MGX_FP8E4M3FN;
     all.samples = options->samples;
-    return mgx_api_quantize(prog, target->target, &all, NULL);
+    return quantize_program(prog, target->target, &all, NULL);
 }

@@ -68,7 +68,7 @@ migraphx_status migraphx_optimals_create(migraphx_optimals_t *out, const size_t 
 
 // --- one dimension ---
 
-void mgx_api_dim_fini(struct migraphx_dynamic_dimension *dim)
+static void dim_fini(struct migraphx_dynamic_dimension *dim)
 {
     free((void *)dim->dim.name);
     free((void *)dim->dim.optimals);
@@ -101,7 +101,7 @@ enum mgx_status mgx_api_dim_copy(struct migraphx_dynamic_dimension *out, const s
 
 static void dynamic_dimension_fini(struct migraphx_dynamic_dimension *dim)
 {
-    mgx_api_dim_fini(dim);
+    dim_fini(dim);
 }
 
 static enum mgx_status dynamic_dimension_copy(struct migraphx_dynamic_dimension *out,
@@ -226,7 +226,7 @@ migraphx_status migraphx_dynamic_dimension_set_name(migraphx_dynamic_dimension_t
 static void dynamic_dimensions_fini(struct migraphx_dynamic_dimensions *dims)
 {
     for (size_t i = 0; i < dims->count; i++)
-        mgx_api_dim_fini(&dims->items[i]);
+        dim_fini(&dims->items[i]);
     free(dims->items);
 }
 

@@ -47,9 +47,3 @@ struct migraphx_quantize_options {
     migraphx_quantize_callback_t progress;
     void *progress_data;
 };
-
-// What MIGraphX's own functions mean: int8, ranges as large as what was seen.
-void mgx_api_quantize_defaults(struct migraphx_quantize_options *o);
-// Quantizes for a target; *ranges, which may be NULL, gets what was found as text.
-migraphx_status mgx_api_quantize(migraphx_program_t program, const struct mgx_target *target,
-                                 const struct migraphx_quantize_options *o, char **ranges);

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-void mgx_wire_put_varint(struct mgx_str *s, uint64_t value)
+static void put_varint(struct mgx_str *s, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
         mgx_str_putc(s, (char)(value | 0x80));
@@ -15,8 +15,8 @@ void mgx_wire_put_varint(struct mgx_str *s, uint64_t value)
 void mgx_wire_put_int(struct mgx_str *s, uint32_t field, int64_t value)
 {
     assert(field > 0);
-    mgx_wire_put_varint(s, field << 3);
-    mgx_wire_put_varint(s, (uint64_t)value);
+    put_varint(s, field << 3);
+    put_varint(s, (uint64_t)value);
 }
 
 void mgx_wire_put_float(struct mgx_str *s, uint32_t field, float value)
@@ -24,15 +24,15 @@ void mgx_wire_put_float(struct mgx_str *s, uint32_t field, float value)
     assert(field > 0);
     char bytes[4];
     memcpy(bytes, &value, sizeof bytes);
-    mgx_wire_put_varint(s, field << 3 | MGX_WIRE_32);
+    put_varint(s, field << 3 | MGX_WIRE_32);
     mgx_str_putn(s, bytes, sizeof bytes);
 }
 
 void mgx_wire_put_bytes(struct mgx_str *s, uint32_t field, const void *data, size_t size)
 {
     assert(field > 0 && (data || !size));
-    mgx_wire_put_varint(s, field << 3 | MGX_WIRE_BYTES);
-    mgx_wire_put_varint(s, size);
+    put_varint(s, field << 3 | MGX_WIRE_BYTES);
+    put_varint(s, size);
     mgx_str_putn(s, data, size);
 }
 

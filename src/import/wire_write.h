@@ -6,7 +6,6 @@
 #include "base/str.h"
 #include "import/wire.h"
 
-void mgx_wire_put_varint(struct mgx_str *s, uint64_t value);
 void mgx_wire_put_int(struct mgx_str *s, uint32_t field, int64_t value);
 void mgx_wire_put_float(struct mgx_str *s, uint32_t field, float value);
 void mgx_wire_put_bytes(struct mgx_str *s, uint32_t field, const void *data, size_t size);

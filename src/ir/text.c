@@ -27,7 +27,8 @@ void mgx_text_quote(struct mgx_str *out, const char *text, size_t size)
     mgx_str_putc(out, '"');
 }
 
-void mgx_text_print_word(struct mgx_str *out, const char *text)
+// As mgx_text_print, but only a name of letters, digits and underscores stays bare.
+static void print_word(struct mgx_str *out, const char *text)
 {
     const bool bare = *text && !strchr(DIGITS, *text) && !text[strspn(text, LETTERS DIGITS)];
     if (bare)
@@ -86,7 +87,7 @@ void mgx_text_print_dim(struct mgx_str *out, const struct mgx_dim *d)
         return;
     }
     if (d->name && d->name[0] != '=') // a formula follows from the names again
-        mgx_text_print_word(out, d->name);
+        print_word(out, d->name);
     if (d->max == MGX_DIM_ANY) // no end that anybody chose
         mgx_str_printf(out, "[%lld..]", (long long)d->min);
     else

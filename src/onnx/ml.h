@@ -4,10 +4,6 @@
 
 #include "onnx/build.h"
 
-// A list as a float vector.
-struct mgx_ins *mgx_ml_row(struct mgx_node *n, struct mgx_doubles v);
-// Scores {rows, classes} by the attribute post_transform: NONE, LOGISTIC or SOFTMAX.
-struct mgx_ins *mgx_ml_transform(struct mgx_node *n, struct mgx_ins *scores, const char *how);
 // Index of the best class of every row.
 struct mgx_ins *mgx_ml_best(struct mgx_node *n, struct mgx_ins *scores);
 // Indices of classes to the labels of the node's classlabels_* list.

@@ -48,10 +48,6 @@ enum mgx_status mgx_plan_build_on(struct mgx_build *b, const struct mgx_ins *ins
 // A new step at the end, with room for inputs; NULL when out of memory.
 struct mgx_plan_step *mgx_plan_build_step(struct mgx_build *b, const struct mgx_ins *ins,
                                           int in_count, struct mgx_plan_value *out);
-// Copies between two layouts on one side, that of `to`; `from` comes there.
-enum mgx_status mgx_plan_build_copy(struct mgx_build *b, const struct mgx_ins *ins,
-                                    struct mgx_plan_value *from, struct mgx_plan_value *to,
-                                    struct mgx_diag *diag) MGX_NODISCARD;
 // Which kernel computes what, on which values.
 enum mgx_status mgx_plan_build_steps(struct mgx_build *b, struct mgx_diag *diag) MGX_NODISCARD;
 

@@ -105,8 +105,8 @@ static bool run_view(const struct mgx_ins *ins, const struct mgx_shape *in, stru
     return true;
 }
 
-bool mgx_plan_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_shape *out,
-                   int64_t *offset_bytes)
+static bool view_of(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_shape *out,
+                    int64_t *offset_bytes)
 {
     *offset_bytes = 0;
     if (ins->in_count != 1 || !mgx_shape_is_static(in) || !mgx_shape_is_static(&ins->shape))
@@ -431,7 +431,7 @@ static void place_value(struct mgx_plan *plan, struct mgx_plan_value *v)
     v->root = v;
     v->offset = 0;
     if (parent && !parent->dynamic && !v->dynamic &&
-        mgx_plan_view(ins, &parent->shape, &shape, &offset)) {
+        view_of(ins, &parent->shape, &shape, &offset)) {
         v->shape = shape;
         v->root = parent->root;
         v->offset = parent->offset + offset;

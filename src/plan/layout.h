@@ -6,9 +6,6 @@
 
 // Physical shapes of all values; view values get root and offset.
 enum mgx_status mgx_plan_choose_layouts(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
-// The view operator's result over a physical input, or false when it needs a copy.
-bool mgx_plan_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_shape *out,
-                   int64_t *offset_bytes);
 // The order of memory an instruction's result has by nature, given its lengths and its inputs'
 // shapes: channels last for convolutions and their kind, that of the largest input for what follows
 // its inputs, else row-major.

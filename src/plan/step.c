@@ -37,9 +37,9 @@ static struct mgx_plan_offer offer_of(struct mgx_build *b, const struct mgx_ins 
                                    .diag = diag};
 }
 
-enum mgx_status mgx_plan_build_copy(struct mgx_build *b, const struct mgx_ins *ins,
-                                    struct mgx_plan_value *from, struct mgx_plan_value *to,
-                                    struct mgx_diag *diag)
+static enum mgx_status add_copy(struct mgx_build *b, const struct mgx_ins *ins,
+                                struct mgx_plan_value *from, struct mgx_plan_value *to,
+                                struct mgx_diag *diag)
 {
     const enum mgx_plan_side side = mgx_plan_root(to, NULL)->side;
     assert(from->shape.type == to->shape.type && !from->dynamic && !to->dynamic);
@@ -72,7 +72,7 @@ static enum mgx_status add_packed(struct mgx_build *b, const struct mgx_ins *ins
                                   struct mgx_diag *diag)
 {
     *out = mgx_plan_build_value(b, from->ins, shape, side);
-    return *out ? mgx_plan_build_copy(b, ins, from, *out, diag) : mgx_fail_memory(diag);
+    return *out ? add_copy(b, ins, from, *out, diag) : mgx_fail_memory(diag);
 }
 
 // --- choosing a kernel ---
@@ -327,7 +327,7 @@ static enum mgx_status fill_step(struct mgx_build *b, struct choice *x, struct m
     step->in_place = at == out ? x->c.in_place : -1;
     take_answer(x, arena, step);
     if (at != out)
-        TRY(mgx_plan_build_copy(b, x->c.ins, at, out, x->c.diag));
+        TRY(add_copy(b, x->c.ins, at, out, x->c.diag));
     return arena->failed ? mgx_fail_memory(x->c.diag) : MGX_OK;
 }
 
@@ -409,7 +409,7 @@ static enum mgx_status add_concat(struct mgx_build *b, const struct mgx_ins *ins
         struct mgx_plan_value *slice = mgx_plan_build_slice(b, ins, &shape, out, offset);
         if (!slice)
             return mgx_fail_memory(diag);
-        TRY(mgx_plan_build_copy(b, ins, from, slice, diag));
+        TRY(add_copy(b, ins, from, slice, diag));
     }
     assert(at == out->shape.lens[axis]);
     return MGX_OK;
@@ -473,7 +473,7 @@ static enum mgx_status fill_result(struct mgx_build *b, const struct mgx_ins *in
 {
     const struct mgx_plan_value *root = mgx_plan_root(v, NULL);
     if (root->side == result->side)
-        return mgx_plan_build_copy(b, ins, v, result, diag);
+        return add_copy(b, ins, v, result, diag);
     struct mgx_plan_value *whole = whole_root(v, &result->shape);
     if (whole)
         v = whole;

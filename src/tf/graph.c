@@ -47,7 +47,8 @@ void mgx_tf_body_fini(struct mgx_tf_body *body)
     mgx_tf_frames_fini(body->frames);
 }
 
-enum mgx_status mgx_tf_count_nodes(struct mgx_tf_import *import, int64_t count)
+// A scope's nodes count against the limit from the start.
+static enum mgx_status count_nodes(struct mgx_tf_import *import, int64_t count)
 {
     assert(count >= 0);
     import->node_count += count;
@@ -64,7 +65,7 @@ enum mgx_status mgx_tf_graph_start(struct mgx_tf_graph *g)
     if (g->depth > import->options.limit_depth)
         return mgx_fail(import->diag, MGX_LIMIT, "calls and bodies are nested deeper than %d",
                         import->options.limit_depth);
-    TRY(mgx_tf_count_nodes(import, g->body->nodes.count));
+    TRY(count_nodes(import, g->body->nodes.count));
     g->states = MGX_NEW_ARRAY(&import->arena, struct mgx_tf_state, g->body->nodes.count);
     return g->states ? MGX_OK : mgx_fail_memory(import->diag);
 }

@@ -110,11 +110,6 @@ struct mgx_tf_reference mgx_tf_reference_of(struct mgx_slice text);
 // The node or argument of a name; -1 if there is none.
 int64_t mgx_tf_place(const struct mgx_tf_body *body, struct mgx_slice name);
 
-// --- import (model.c) ---
-enum mgx_status mgx_tf_begin(struct mgx_tf_import *import, const struct mgx_tf_options *options,
-                             struct mgx_diag *diag) MGX_NODISCARD;
-void mgx_tf_end(struct mgx_tf_import *import);
-
 // --- the main graph (main.c) ---
 // The functions of a graph, and a scope over its nodes; `use` gets the scope.
 enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wire bytes,
@@ -140,8 +135,6 @@ enum mgx_status mgx_tf_graph_effect(struct mgx_tf_graph *g, struct mgx_slice nam
 // A node's one result without importing it: both results of a Switch.
 enum mgx_status mgx_tf_graph_bind(struct mgx_tf_graph *g, int node,
                                   struct mgx_ins *value) MGX_NODISCARD;
-// A scope's nodes count against the limit from the start.
-enum mgx_status mgx_tf_count_nodes(struct mgx_tf_import *import, int64_t count) MGX_NODISCARD;
 
 // --- SavedModels (saved.c) ---
 // Are these the bytes of a saved_model.pb rather than of a graph?

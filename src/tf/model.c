@@ -47,8 +47,8 @@ static enum mgx_status check_options(const struct mgx_tf_options *o, struct mgx_
     return MGX_OK;
 }
 
-enum mgx_status mgx_tf_begin(struct mgx_tf_import *import, const struct mgx_tf_options *options,
-                             struct mgx_diag *diag)
+static enum mgx_status begin_import(struct mgx_tf_import *import,
+                                    const struct mgx_tf_options *options, struct mgx_diag *diag)
 {
     *import = (struct mgx_tf_import){.options = with_defaults(options)};
     import->diag = diag ? diag : &import->own_diag;
@@ -61,7 +61,7 @@ enum mgx_status mgx_tf_begin(struct mgx_tf_import *import, const struct mgx_tf_o
     return check_options(&import->options, import->diag);
 }
 
-void mgx_tf_end(struct mgx_tf_import *import)
+static void end_import(struct mgx_tf_import *import)
 {
     mgx_source_fini(&import->source);
     for (uint32_t i = 0; i < import->functions.count; i++)
@@ -216,7 +216,7 @@ static enum mgx_status finish(struct mgx_tf_import *import, enum mgx_status stat
         *out = import->program;
     else if (import->source.path && import->source.storage) // else the text begins with it
         mgx_where(import->diag, "%s", import->source.path);
-    mgx_tf_end(import);
+    end_import(import);
     if (status != MGX_OK)
         mgx_program_destroy(import->program);
     mgx_memory_trim();
@@ -248,7 +248,7 @@ enum mgx_status mgx_tf_import_file(struct mgx_program **out, const char *path,
     assert(out && path);
     struct mgx_tf_import import;
     *out = NULL;
-    enum mgx_status status = mgx_tf_begin(&import, options, diag);
+    enum mgx_status status = begin_import(&import, options, diag);
     if (status == MGX_OK)
         status = open_path(&import, path);
     return run(&import, status, out);
@@ -261,7 +261,7 @@ enum mgx_status mgx_tf_import_buffer(struct mgx_program **out, const void *data,
     assert(out && (data || !size));
     struct mgx_tf_import import;
     *out = NULL;
-    enum mgx_status status = mgx_tf_begin(&import, options, diag);
+    enum mgx_status status = begin_import(&import, options, diag);
     if (status == MGX_OK)
         status = mgx_source_open_buffer(&import.source, data, size, copy, import.diag);
     return run(&import, status, out);

@@ -180,12 +180,7 @@ enum mgx_status mgx_tf_read_shape(struct mgx_wire w, int *rank, int64_t lens[MGX
     return MGX_OK;
 }
 
-enum { RESOURCE = 20, VARIANT = 21, REFERENCE = 100 };
-
-bool mgx_tf_type_is_handle(int64_t number)
-{
-    return number == RESOURCE || number == VARIANT;
-}
+enum { REFERENCE = 100 };
 
 enum mgx_status mgx_tf_type_of(int64_t number, enum mgx_type *out, struct mgx_diag *diag)
 {

@@ -75,5 +75,3 @@ enum mgx_status mgx_tf_read_shape(struct mgx_wire w, int *rank, int64_t lens[MGX
 // DataType number to our type; fails with the number in the message.
 enum mgx_status mgx_tf_type_of(int64_t number, enum mgx_type *out,
                                struct mgx_diag *diag) MGX_NODISCARD;
-// Is it a resource or a variant, which are not tensors?
-bool mgx_tf_type_is_handle(int64_t number);

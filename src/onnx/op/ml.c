@@ -8,7 +8,8 @@
 
 // --- lists of attributes ---
 
-struct mgx_ins *mgx_ml_row(struct mgx_node *n, struct mgx_doubles v)
+// A list as a float vector.
+static struct mgx_ins *row_of(struct mgx_node *n, struct mgx_doubles v)
 {
     const struct mgx_shape s = mgx_shape_vector(MGX_FLOAT, v.count);
     return mgx_build_doubles(n, &s, v.v);
@@ -72,11 +73,11 @@ static enum mgx_status scaler(struct mgx_node *n)
         return MGX_OK; // the failure is in the program
     if (offset.count) {
         TRY(check_per_feature(n, "offset", offset.count, x));
-        x = mgx_build_sub(n, x, mgx_ml_row(n, offset));
+        x = mgx_build_sub(n, x, row_of(n, offset));
     }
     if (scale.count) {
         TRY(check_per_feature(n, "scale", scale.count, n->in[0]));
-        x = mgx_build_mul(n, x, mgx_ml_row(n, scale));
+        x = mgx_build_mul(n, x, row_of(n, scale));
     }
     n->out[0] = x;
     return MGX_OK;
@@ -175,7 +176,8 @@ const struct mgx_onnx_op mgx_onnx_feature_vectorizer = {.name = "FeatureVectoriz
 
 // --- linear models ---
 
-struct mgx_ins *mgx_ml_transform(struct mgx_node *n, struct mgx_ins *scores, const char *how)
+// Scores {rows, classes} by the attribute post_transform: NONE, LOGISTIC or SOFTMAX.
+static struct mgx_ins *transform(struct mgx_node *n, struct mgx_ins *scores, const char *how)
 {
     if (strcmp(how, "LOGISTIC") == 0)
         return mgx_build_sigmoid(n, scores);
@@ -203,7 +205,7 @@ static enum mgx_status linear(struct mgx_node *n, int64_t count, struct mgx_ins 
     struct mgx_ins *weights = mgx_build_doubles(n, &s, w.v);
     weights = mgx_build_transpose(n, weights, (const int64_t[]){1, 0}, 2);
     struct mgx_ins *y = mgx_build_dot(n, x, weights);
-    *out = b.count ? mgx_build_add(n, y, mgx_ml_row(n, b)) : y;
+    *out = b.count ? mgx_build_add(n, y, row_of(n, b)) : y;
     return MGX_OK;
 }
 
@@ -214,7 +216,7 @@ static enum mgx_status linear_regressor(struct mgx_node *n)
         return mgx_onnx_defer(n);
     struct mgx_ins *y;
     TRY(linear(n, mgx_onnx_int(n, "targets", 1), &y));
-    n->out[0] = mgx_ml_transform(n, y, mgx_onnx_text(n, "post_transform", "NONE"));
+    n->out[0] = transform(n, y, mgx_onnx_text(n, "post_transform", "NONE"));
     return n->out[0] ? MGX_OK : n->diag->status;
 }
 const struct mgx_onnx_op mgx_onnx_linear_regressor = {
@@ -285,7 +287,7 @@ static enum mgx_status linear_classifier(struct mgx_node *n)
         return mgx_node_invalid(n, "%d intercepts for %d labels", intercepts, labels);
     n->out[0] = mgx_ml_labels(n, mgx_ml_best(n, y));
     if (n->out_count > 1)
-        n->out[1] = mgx_ml_transform(n, y, how);
+        n->out[1] = transform(n, y, how);
     return n->diag->status;
 }
 const struct mgx_onnx_op mgx_onnx_linear_classifier = {.name = "LinearClassifier",

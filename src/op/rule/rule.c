@@ -91,15 +91,6 @@ enum mgx_status mgx_require_rank(struct mgx_shape_call *c, int input, int min_ra
                     c->op->name, low ? "least" : "most", low ? min_rank : max_rank, input, rank);
 }
 
-enum mgx_status mgx_require_static(struct mgx_shape_call *c, int input)
-{
-    assert(input < c->in_count);
-    if (mgx_shape_is_static(c->in[input]))
-        return MGX_OK;
-    return mgx_fail(c->diag, MGX_UNSUPPORTED, "%s: Dynamic shapes not supported: input %d",
-                    c->op->name, input);
-}
-
 enum mgx_status mgx_require_integral(struct mgx_shape_call *c, int input)
 {
     assert(input < c->in_count);

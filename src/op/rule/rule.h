@@ -20,7 +20,6 @@ enum mgx_status mgx_require_same_lens(struct mgx_shape_call *c) MGX_NODISCARD;
 enum mgx_status mgx_fail_lens(struct mgx_shape_call *c, int a, int b);
 enum mgx_status mgx_require_rank(struct mgx_shape_call *c, int input, int min_rank,
                                  int max_rank) MGX_NODISCARD;
-enum mgx_status mgx_require_static(struct mgx_shape_call *c, int input) MGX_NODISCARD;
 enum mgx_status mgx_require_integral(struct mgx_shape_call *c, int input) MGX_NODISCARD;
 // bool, integer or float: what can be loaded as a double or an integer.
 enum mgx_status mgx_require_number(struct mgx_shape_call *c, int input) MGX_NODISCARD;

@@ -17,8 +17,3 @@ bool mgx_is_nan_guard(const struct mgx_ins *ins)
     return x->op == &mgx_op_param && y->in[0]->in[0] == x && mgx_splat_value(y->in[1], &other) &&
            other == 0;
 }
-
-const struct mgx_ins *mgx_before_guard(const struct mgx_ins *ins)
-{
-    return mgx_is_nan_guard(ins) ? ins->in[0] : ins;
-}

@@ -10,5 +10,3 @@
 #include "ir/module.h"
 
 bool mgx_is_nan_guard(const struct mgx_ins *ins);
-// What is guarded, or the value itself.
-const struct mgx_ins *mgx_before_guard(const struct mgx_ins *ins);

@@ -114,18 +114,6 @@ enum mgx_status mgx_refresh_shapes(struct mgx_program *p, struct mgx_arena *scra
     return ok ? status : mgx_fail_memory(diag);
 }
 
-// --- dead instructions ---
-
-bool mgx_is_result(const struct mgx_ins *ins)
-{
-    if (ins == ins->owner->last)
-        return true;
-    for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (use->user->op == &mgx_op_return)
-            return true;
-    return false;
-}
-
 int mgx_first_reduced(const struct mgx_ins *reduce)
 {
     const struct mgx_ints axes = mgx_ins_ints(reduce, "axes");

@@ -31,8 +31,6 @@ static inline bool mgx_only_members_read(const struct mgx_ins *tuple)
             return false;
     return tuple->uses != NULL;
 }
-// Is it a result of its module, through @return or by being last in a module without one?
-bool mgx_is_result(const struct mgx_ins *ins);
 
 // Removes `ins` if nobody reads it, and then whatever only it kept alive; without recursion.
 // Removed instructions have index MGX_REMOVED. Instructions of other modules stay (their passes

@@ -66,12 +66,20 @@ static void set_act(struct cpu_match *m, enum mgx_act act, double a, double b)
     m->out->floats.b = (float)b;
 }
 
+// One float per column, the same for all rows.
+static bool is_bias(const struct cpu_match *m, int input)
+{
+    int64_t row, col;
+    return m->c->in[input].type == MGX_FLOAT && cpu_match_steps(m, input, &row, &col) && row == 0 &&
+           col == 1;
+}
+
 // Constant slopes of prelu, one per column.
 static bool peel_slopes(struct cpu_match *m, const struct mgx_ins *node)
 {
     assert(m->out);
     const int input = cpu_match_operand(m, node);
-    if (input < 0 || !m->c->constant[input] || !cpu_match_bias(m, input))
+    if (input < 0 || !m->c->constant[input] || !is_bias(m, input))
         return false;
     m->out->floats.a_column = m->c->constant[input]->data;
     return true;
@@ -152,13 +160,6 @@ bool cpu_match_steps(const struct cpu_match *m, int input, int64_t *row, int64_t
     return (*col == 0 || *col == 1) && row_step(m, x, row);
 }
 
-bool cpu_match_bias(const struct cpu_match *m, int input)
-{
-    int64_t row, col;
-    return m->c->in[input].type == MGX_FLOAT && cpu_match_steps(m, input, &row, &col) && row == 0 &&
-           col == 1;
-}
-
 // A tensor of the result's lengths whose columns are contiguous; its rows may lie anywhere.
 bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type)
 {
@@ -201,7 +202,7 @@ static bool note_scale(struct cpu_match *m, const struct mgx_ins *node)
         return false;
     const struct mgx_shape *s = &m->c->in[input];
     const bool one = mgx_shape_space(s) == 1;
-    if (!one && !cpu_match_bias(m, input))
+    if (!one && !is_bias(m, input))
         return false;
     m->out->scale = input;
     m->out->scale_step = !one;
@@ -238,7 +239,7 @@ static bool note_term(struct cpu_match *m, int input)
 {
     if (input < 0)
         return false;
-    if (m->out->bias < 0 && cpu_match_bias(m, input)) {
+    if (m->out->bias < 0 && is_bias(m, input)) {
         m->out->bias = input;
         return true;
     }
@@ -272,7 +273,7 @@ bool cpu_match_column(const struct cpu_match *m, const struct mgx_ins *node, dou
     const int input = cpu_match_operand(m, node);
     double value;
     if (!cpu_match_constant(m, node, &value)) {
-        if (input < 0 || !m->c->constant[input] || !cpu_match_bias(m, input))
+        if (input < 0 || !m->c->constant[input] || !is_bias(m, input))
             return false;
         for (int64_t i = 0; i < columns; i++)
             out[i] = ((const float *)m->c->constant[input]->data)[i];

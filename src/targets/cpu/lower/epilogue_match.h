@@ -28,8 +28,6 @@ const struct mgx_tensor *cpu_match_value_of(const struct cpu_match *m, const str
 bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, double *value);
 // Notes an activation that `node` is; what it is applied to, or the node itself.
 const struct mgx_ins *cpu_match_act(struct cpu_match *m, const struct mgx_ins *node);
-// One float per column, the same for all rows.
-bool cpu_match_bias(const struct cpu_match *m, int input);
 // A tensor of the result's lengths and this type, or of bfloat16 where floats are
 // multiplied, with contiguous columns.
 bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type);

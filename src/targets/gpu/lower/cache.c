@@ -37,7 +37,9 @@ void gpu_emit_cache_row(struct mgx_str *out, const char *name, const struct mgx_
                    name, s->strides[0], s->strides[1], s->strides[2]);
 }
 
-void gpu_emit_cache_position(struct mgx_str *out, const struct mgx_shape *at, int64_t tokens)
+// The function position_of(at, b, t): of token t of an entry, where `at` is {batch}, the ends, or
+// {batch, tokens}, the positions; and P_TYPE.
+static void emit_position(struct mgx_str *out, const struct mgx_shape *at, int64_t tokens)
 {
     assert(gpu_cache_reads_ends(at) && at->rank <= 2);
     const char *type = gpu_type_memory(at->type);
@@ -63,7 +65,7 @@ void gpu_emit_cache_turn(struct mgx_str *out, const struct mgx_shape *cosines,
                          bool interleaved)
 {
     assert(cosines->rank == 2 && mgx_shape_same_lens(cosines, sines));
-    gpu_emit_cache_position(out, at, tokens);
+    emit_position(out, at, tokens);
     mgx_str_printf(out,
                    "#define HALF %" PRId64 "\n#define ROWS %" PRId64 "\n#define COSINE_ROW %" PRId64
                    "\n#define SINE_ROW %" PRId64 "\n#define INTERLEAVED %d\n",

@@ -10,9 +10,6 @@ bool gpu_cache_computes(enum mgx_type type);
 void gpu_emit_cache_type(struct mgx_str *out, enum mgx_type type);
 // `name(b, h, t)`: where a row of {batch, heads, tokens, size} begins.
 void gpu_emit_cache_row(struct mgx_str *out, const char *name, const struct mgx_shape *s);
-// The function position_of(at, b, t): of token t of an entry, where `at` is {batch}, the ends, or
-// {batch, tokens}, the positions; and P_TYPE.
-void gpu_emit_cache_position(struct mgx_str *out, const struct mgx_shape *at, int64_t tokens);
 // HALF, ROWS, COSINE_ROW, SINE_ROW, INTERLEAVED and position_of: how a head is turned by tables.
 void gpu_emit_cache_turn(struct mgx_str *out, const struct mgx_shape *cosines,
                          const struct mgx_shape *sines, const struct mgx_shape *at, int64_t tokens,

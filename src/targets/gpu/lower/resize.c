@@ -37,7 +37,7 @@ struct axis {
 struct resize {
     struct mgx_resize_how how;
     struct axis axes[MGX_MAX_RANK];
-    int rank, v, vector_axis;
+    int rank, v;
     bool blends;
 };
 

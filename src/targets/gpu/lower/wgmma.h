@@ -196,8 +196,7 @@ enum { GPU_WGMMA_TILES = 24 };
 int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *tiles, int most);
 // What the model says of the best of them.
 double gpu_wgmma_microseconds(const struct gpu_wgmma_size *size);
-// Bytes of shared memory it takes, and those through which results pass.
-size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t);
+// Bytes of shared memory through which its results pass.
 size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t);
 // Tiles of so many results.
 int64_t gpu_wgmma_tiles(const struct gpu_wgmma_tile *t, int64_t rows, int64_t columns,

@@ -125,7 +125,8 @@ static size_t stage_bytes(const struct gpu_wgmma_tile *t)
     return (size_t)row * (size_t)t->deep;
 }
 
-size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t)
+// Of shared memory, those through which results pass included.
+static size_t shared_bytes(const struct gpu_wgmma_tile *t)
 {
     return 1024 + (size_t)t->stages * (stage_bytes(t) + 16) + gpu_wgmma_room(t);
 }
@@ -178,10 +179,10 @@ static bool fit_part(struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size
     const int wanted = steps < 2 ? 2 : steps < MAX_STAGES ? steps : MAX_STAGES;
     t->part = part;
     for (t->stages = wanted; t->stages > 1; t->stages--)
-        if (gpu_wgmma_shared(t) <= most)
+        if (shared_bytes(t) <= most)
             break;
     const size_t sums = (size_t)t->rows * (size_t)(t->columns + 4) * sizeof(float);
-    return t->stages > 1 && gpu_wgmma_shared(t) <= most &&
+    return t->stages > 1 && shared_bytes(t) <= most &&
            (t->split == 1 || sums <= (size_t)t->stages * stage_bytes(t));
 }
 
@@ -347,6 +348,6 @@ struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
     const int64_t blocks = t->stays && tiles > at_once ? at_once : tiles * t->split;
     return (struct gpu_launch){.grid = {(unsigned)blocks, 1, 1},
                                .block = {(unsigned)gpu_wgmma_threads(t), 1, 1},
-                               .shared = gpu_wgmma_shared(t),
+                               .shared = shared_bytes(t),
                                .cluster = (unsigned)t->split};
 }
