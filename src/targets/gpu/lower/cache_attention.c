@@ -268,7 +268,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
                    "#define BLOCK_THREADS %d\n#define STAGES %d\n#define WIDE %d\n#define PAD %d\n"
                    "#define COPIED %d\n#define PAIR %d\n",
                    d->entries, q->lens[1], d->group, d->tokens, d->rows, x->size, x->width, d->keys,
-                   d->parts, d->threads, d->stages, wide, wide, wide * bytes >= 4,
+                   d->parts, d->threads, d->stages, wide, d->units ? 8 : wide, wide * bytes >= 4,
                    wide > 1 ? 2 : 1);
     mgx_str_printf(out, "#define KEPT %" PRId64 "\n#define SCALED_EACH %d\n#define KEPT_WORDS %d\n",
                    x->kept, x->each, x->size % 8 == 0);
