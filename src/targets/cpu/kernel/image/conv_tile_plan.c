@@ -495,8 +495,13 @@ static void pack_panel(const struct mgx_conv_plan *plan, const char *weights, in
             for (int64_t x = 0; x < d->kernel[2];
                  x++, tap += plan->channel_groups * width * GROUP) {
                 const int64_t at = z * d->w_space[0] + y * d->w_space[1] + x * d->w_space[2];
-                mgx_panel_pack(kernel, weights + at * size, d->w_type, d->w_in, d->w_out,
-                               plan->group_in, plan->group_out, p, tap);
+                const struct mgx_panel_source b = {.at = weights + at * size,
+                                                   .type = d->w_type,
+                                                   .row = d->w_in,
+                                                   .col = d->w_out,
+                                                   .depth = plan->group_in,
+                                                   .n = plan->group_out};
+                mgx_panel_pack(kernel, &b, p, tap);
                 if (d->w_zero)
                     mgx_panel_shift(tap, plan->group_in, width,
                                     (int)mgx_min_i64(width, plan->group_out - p * kernel->cols),

@@ -114,7 +114,7 @@ enum mgx_status mgx_attention_plan_init(struct mgx_attention_plan *plan,
     plan->rows = mgx_attention_kernel(d->isa);
     int64_t values;
     if (!count_batches(plan) || !mgx_mul_i64(d->queries, d->keys, &values) ||
-        !mgx_mul_i64(d->queries, d->columns, &values))
+        !mgx_mul_i64(d->queries, d->columns, &values) || d->columns > INT32_MAX)
         return mgx_fail(diag, MGX_LIMIT, "attention over %lld queries and %lld keys does not fit",
                         (long long)d->queries, (long long)d->keys);
     choose_tasks(plan);
@@ -159,14 +159,22 @@ static void pack_block(const struct part *part)
     const struct mgx_attention_desc *d = &part->plan->desc;
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const int64_t k_groups = part->plan->k_groups, v_groups = mgx_panel_rows(kernel, part->keys);
-    const char *k = part->k + part->first * d->k_col * part->size,
-               *v = part->v + part->first * d->v_row * part->size;
-    for (int64_t p = 0; p * kernel->cols < part->keys; p++)
-        mgx_panel_pack(kernel, k, d->type, d->k_row, d->k_col, d->depth, part->keys, p,
-                       part->k_panels + p * kernel->cols * k_groups * FLOAT);
-    for (int64_t p = 0; p * kernel->cols < d->columns; p++)
-        mgx_panel_pack(kernel, v, d->type, d->v_row, d->v_col, part->keys, d->columns, p,
-                       part->v_panels + p * kernel->cols * v_groups * FLOAT);
+    const struct mgx_panel_source k = {.at = part->k + part->first * d->k_col * part->size,
+                                       .type = d->type,
+                                       .row = d->k_row,
+                                       .col = d->k_col,
+                                       .depth = d->depth,
+                                       .n = part->keys},
+                                  v = {.at = part->v + part->first * d->v_row * part->size,
+                                       .type = d->type,
+                                       .row = d->v_row,
+                                       .col = d->v_col,
+                                       .depth = part->keys,
+                                       .n = d->columns};
+    for (int64_t p = 0; p * kernel->cols < k.n; p++)
+        mgx_panel_pack(kernel, &k, p, part->k_panels + p * kernel->cols * k_groups * FLOAT);
+    for (int64_t p = 0; p * kernel->cols < v.n; p++)
+        mgx_panel_pack(kernel, &v, p, part->v_panels + p * kernel->cols * v_groups * FLOAT);
 }
 
 // Rows of a left operand, `row` bytes apart; `depth` groups of each.
@@ -251,24 +259,22 @@ static void make_powers(const struct part *part, int64_t row, int rows, float *f
     float *high = part->high + (row - part->begin), *sum = part->sum + (row - part->begin);
     float old[MGX_TILE_MAX_ROWS], now[MGX_TILE_MAX_ROWS];
     const struct left q = queries_at(part, row, rows);
+    const struct mgx_tile scores = {.data = part->scores,
+                                    .stride = plan->stride,
+                                    .row = row,
+                                    .row_step = 1,
+                                    .col = part->first,
+                                    .rows = rows,
+                                    .cols = (int)part->keys,
+                                    .thread = part->thread};
     multiply(part, &q, part->k_panels, part->keys, part->scores, plan->stride, false);
-    if (d->hook) {
-        const struct mgx_tile tile = {.data = part->scores,
-                                      .stride = plan->stride,
-                                      .row = row,
-                                      .row_step = 1,
-                                      .col = part->first,
-                                      .rows = rows,
-                                      .cols = (int)part->keys,
-                                      .thread = part->thread};
-        d->hook(part->args->hook_user, part->at, &tile);
-    }
+    if (d->hook)
+        d->hook(part->args->hook_user, part->at, &scores);
     memcpy(old, high, (size_t)rows * sizeof *old);
     const float *mask =
         part->mask ? part->mask + row * d->mask_row + part->first * d->mask_col : NULL;
-    plan->rows->scale(part->scores, plan->stride, rows, part->keys, d->scale, mask, d->mask_row,
-                      d->mask_col, high);
-    plan->rows->exp(part->scores, plan->stride, rows, part->keys, high, now);
+    plan->rows->scale(&scores, d->scale, mask, d->mask_row, d->mask_col, high);
+    plan->rows->exp(&scores, high, now);
     for (int i = 0; i < rows; i++) {
         factor[i] = old[i] == high[i] ? 1 : expf(old[i] - high[i]);
         sum[i] = part->first ? sum[i] * factor[i] + now[i] : now[i];
@@ -290,22 +296,26 @@ static void run_tile(const struct part *part, int64_t row, int rows)
     const struct mgx_attention_desc *d = &plan->desc;
     const int64_t sums_row = plan->block < d->keys ? row - part->begin : 0;
     const int64_t step = part->sums ? d->columns : d->y_row;
-    float *y = part->sums ? part->sums + sums_row * step : (float *)(void *)part->y + row * step,
-          factor[MGX_TILE_MAX_ROWS];
+    float factor[MGX_TILE_MAX_ROWS];
+    const struct mgx_tile y = {.data = part->sums ? part->sums + sums_row * step
+                                                  : (float *)(void *)part->y + row * step,
+                               .stride = step,
+                               .rows = rows,
+                               .cols = (int)d->columns};
     make_powers(part, row, rows, factor);
     if (part->first)
-        plan->rows->multiply(y, step, rows, d->columns, factor);
+        plan->rows->multiply(&y, factor);
     const struct left p = powers_of(part, rows);
-    multiply(part, &p, part->v_panels, d->columns, y, step, part->first > 0);
+    multiply(part, &p, part->v_panels, d->columns, y.data, step, part->first > 0);
     if (part->first + part->keys < d->keys)
         return;
     for (int i = 0; i < rows; i++) {
         const float sum = part->sum[row - part->begin + i];
         factor[i] = d->guarded && sum == 0 ? 0 : 1 / sum;
     }
-    plan->rows->multiply(y, step, rows, d->columns, factor);
+    plan->rows->multiply(&y, factor);
     if (part->sums)
-        store_rows(part, row, rows, y);
+        store_rows(part, row, rows, y.data);
 }
 
 static void run_blocks(struct part *part)

@@ -84,24 +84,24 @@ void mgx_attention_run(const struct mgx_attention_plan *plan, const struct mgx_a
 
 // --- the loops over scores, per instruction set ---
 
-// Rows of scores are readable and writable up to a whole vector. `high` and `sum` have an entry per
-// row.
+// Of a tile its data, stride, rows and columns count. Rows of scores are readable and writable up
+// to a whole vector. `high` and `sum` have an entry per row.
 struct mgx_attention_kernel {
     struct mgx_kernel base;
     // s = s * scale + mask (NULL: none); the rest of the last vector becomes -infinity. high:
     // maximum of itself and the row.
-    void (*scale)(float *s, int64_t stride, int rows, int64_t n, float scale, const float *mask,
-                  int64_t mask_row, int64_t mask_col, float *high);
+    void (*scale)(const struct mgx_tile *s, float scale, const float *mask, int64_t mask_row,
+                  int64_t mask_col, float *high);
     // s = exp(s - high); sum: the row's sum.
-    void (*exp)(float *s, int64_t stride, int rows, int64_t n, const float *high, float *sum);
+    void (*exp)(const struct mgx_tile *s, const float *high, float *sum);
     // y *= factor of the row.
-    void (*multiply)(float *y, int64_t stride, int rows, int64_t n, const float *factor);
+    void (*multiply)(const struct mgx_tile *y, const float *factor);
     // s = cap * tanh(s * scale / cap); the rest of the last vector is anything.
-    void (*cap)(float *s, int64_t stride, int rows, int64_t n, float scale, float cap);
-    // y[i] = factor[i] * (sum over j of p[i][j] v[j]) for rows <= 4 rows: `count` vectors v of n
-    // floats, v_row apart.
-    void (*weigh)(const float *p, int64_t stride, int rows, int64_t count, const float *v,
-                  int64_t v_row, float *y, int64_t y_row, int64_t n, const float *factor);
+    void (*cap)(const struct mgx_tile *s, float scale, float cap);
+    // y[i] = factor[i] * (sum over columns j of p[i][j] v[j]) for as many rows of both, 4 at most;
+    // vectors v are v_row floats apart.
+    void (*weigh)(const struct mgx_tile *p, const float *v, int64_t v_row, const struct mgx_tile *y,
+                  const float *factor);
 };
 
 MGX_KERNEL_KIND(attention)

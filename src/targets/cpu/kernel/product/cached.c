@@ -87,7 +87,7 @@ enum mgx_status mgx_cached_plan_init(struct mgx_cached_plan *plan,
     if (!is_legal(d))
         return mgx_fail(diag, MGX_INVALID, "attention of %lld heads over %lld of %lld keys",
                         (long long)d->heads, (long long)d->shared, (long long)d->keys);
-    if (d->keys > INT32_MAX || d->tokens > INT32_MAX)
+    if (d->keys > INT32_MAX || d->tokens > INT32_MAX || d->columns > INT32_MAX)
         return mgx_fail(diag, MGX_LIMIT, "attention of %lld tokens over %lld keys does not fit",
                         (long long)d->tokens, (long long)d->keys);
     plan->rows = mgx_attention_kernel(d->isa);
@@ -163,23 +163,31 @@ static void make_scores(const struct job *job, const struct unit *u)
     }
 }
 
+// The scores of a unit, a row for each head.
+static struct mgx_tile scores_of(const struct job *job, const struct unit *u)
+{
+    return (struct mgx_tile){.data = u->scores,
+                             .stride = job->plan->stride,
+                             .rows = u->rows,
+                             .cols = (int)(u->to - u->from)};
+}
+
 // Scores become powers; `factor`: one over their sums.
 static void make_powers(const struct job *job, const struct unit *u, float *factor)
 {
     const struct mgx_cached_plan *plan = job->plan;
     const struct mgx_cached_desc *d = &plan->desc;
-    const int64_t n = u->to - u->from;
+    const struct mgx_tile scores = scores_of(job, u);
     float high[TOGETHER], sum[TOGETHER];
     for (int r = 0; r < u->rows; r++)
         high[r] = d->sunk ? job->args->sink[u->head + r] : -INFINITY;
     if (d->cap > 0)
-        plan->rows->cap(u->scores, plan->stride, u->rows, n, d->scale, d->cap);
+        plan->rows->cap(&scores, d->scale, d->cap);
     const float *bias =
         d->biased ? job->args->bias + offset_of(d->bias, u->entry, u->head, u->token) + u->from
                   : NULL;
-    plan->rows->scale(u->scores, plan->stride, u->rows, n, d->cap > 0 ? 1 : d->scale, bias,
-                      d->bias[1], 1, high);
-    plan->rows->exp(u->scores, plan->stride, u->rows, n, high, sum);
+    plan->rows->scale(&scores, d->cap > 0 ? 1 : d->scale, bias, d->bias[1], 1, high);
+    plan->rows->exp(&scores, high, sum);
     for (int r = 0; r < u->rows; r++) {
         if (d->sunk && high[r] != -INFINITY)
             sum[r] += expf(job->args->sink[u->head + r] - high[r]);
@@ -190,18 +198,22 @@ static void make_powers(const struct job *job, const struct unit *u, float *fact
 static void run_unit(const struct job *job, struct unit *u)
 {
     const struct mgx_cached_desc *d = &job->plan->desc;
-    const int64_t shared = u->head / group_of(d), n = u->to - u->from;
-    float *y = job->args->y + offset_of(d->y, u->entry, u->head, u->token), factor[TOGETHER];
-    if (n <= 0) {
+    const struct mgx_tile scores = scores_of(job, u),
+                          y = {.data = job->args->y + offset_of(d->y, u->entry, u->head, u->token),
+                               .stride = d->y[1],
+                               .rows = u->rows,
+                               .cols = (int)d->columns};
+    if (scores.cols <= 0) {
         for (int r = 0; r < u->rows; r++)
-            memset(y + r * d->y[1], 0, (size_t)d->columns * sizeof *y);
+            memset(y.data + r * y.stride, 0, (size_t)d->columns * sizeof *y.data);
         return;
     }
+    const int64_t shared = u->head / group_of(d);
+    float factor[TOGETHER];
     make_scores(job, u);
     make_powers(job, u, factor);
-    job->plan->rows->weigh(u->scores, job->plan->stride, u->rows, n,
-                           job->args->v + offset_of(d->v, u->entry, shared, u->from), d->v[2], y,
-                           d->y[1], d->columns, factor);
+    job->plan->rows->weigh(&scores, job->args->v + offset_of(d->v, u->entry, shared, u->from),
+                           d->v[2], &y, factor);
 }
 
 static void run_units(void *user, int task, int thread)
@@ -249,23 +261,23 @@ struct block { // of queries of one entry
 };
 
 // Of one row of a tile of scores: cap, scale, and nothing from keys that it does not see.
-static void finish_row(const struct block *block, int64_t token, const struct mgx_tile *tile,
-                       float *s)
+static void finish_row(const struct block *block, int64_t token, const struct mgx_tile *row)
 {
     const struct mgx_cached_desc *d = &block->plan->desc;
-    const int64_t key = block->from + tile->col;
+    const int64_t key = block->from + row->col;
     int64_t from, to;
+    float *s = row->data;
     visible(d, block->args->ends[block->entry], token, &from, &to);
-    const int64_t first = mgx_min_i64(mgx_max_i64(from - key, 0), tile->cols),
-                  last = mgx_max_i64(mgx_min_i64(to - key, tile->cols), first);
+    const int64_t first = mgx_min_i64(mgx_max_i64(from - key, 0), row->cols),
+                  last = mgx_max_i64(mgx_min_i64(to - key, row->cols), first);
     if (d->cap > 0)
-        block->plan->rows->cap(s, tile->stride, 1, tile->cols, d->scale, d->cap);
+        block->plan->rows->cap(row, d->scale, d->cap);
     const float scale = d->cap > 0 ? 1 : d->scale;
     for (int64_t j = 0; j < first; j++)
         s[j] = -INFINITY;
     for (int64_t j = first; j < last; j++)
         s[j] *= scale;
-    for (int64_t j = last; j < tile->cols; j++)
+    for (int64_t j = last; j < row->cols; j++)
         s[j] = -INFINITY;
 }
 
@@ -273,9 +285,10 @@ static void finish_scores(void *user, const int64_t *at, const struct mgx_tile *
 {
     const struct block *block = user;
     (void)at;
-    for (int r = 0; r < tile->rows; r++)
-        finish_row(block, block->token + tile->row + r * tile->row_step, tile,
-                   tile->data + r * tile->stride);
+    struct mgx_tile row = *tile;
+    row.rows = 1;
+    for (int r = 0; r < tile->rows; r++, row.data += tile->stride)
+        finish_row(block, block->token + tile->row + r * tile->row_step, &row);
 }
 
 // False if the block wants more room than there is.

@@ -26,12 +26,13 @@ static void scale_tail(float *s, int n, float scale, const float *mask, int64_t 
         s[j] = j < n ? s[j] * scale + (mask ? mask[j * mask_col] : 0) : -INFINITY;
 }
 
-static void scale_rows(float *s, int64_t stride, int rows, int64_t n, float scale,
-                       const float *mask, int64_t mask_row, int64_t mask_col, float *high)
+static void scale_rows(const struct mgx_tile *tile, float scale, const float *mask,
+                       int64_t mask_row, int64_t mask_col, float *high)
 {
-    const int64_t whole = n - n % VL;
+    const int64_t n = tile->cols, whole = n - n % VL;
     const vf by = vf_set(scale);
-    for (int i = 0; i < rows; i++, s += stride, mask = mask ? mask + mask_row : NULL) {
+    float *s = tile->data;
+    for (int i = 0; i < tile->rows; i++, s += tile->stride, mask = mask ? mask + mask_row : NULL) {
         const bool same = !mask || !mask_col;
         const vf all = vf_set(mask && same ? *mask : 0);
         vf m = vf_set(high[i]);
@@ -58,9 +59,11 @@ SIMD vf power(vf x)
     return vf_below(x, least, vf_zero(), vf_power(vf_max(least, x)));
 }
 
-static void exp_rows(float *s, int64_t stride, int rows, int64_t n, const float *high, float *sum)
+static void exp_rows(const struct mgx_tile *tile, const float *high, float *sum)
 {
-    for (int i = 0; i < rows; i++, s += stride) {
+    const int64_t n = tile->cols;
+    float *s = tile->data;
+    for (int i = 0; i < tile->rows; i++, s += tile->stride) {
         // A row of nothing but -infinity: 0, not NaN, as later blocks may have more.
         const vf m = vf_set(high[i] == -INFINITY ? 0 : high[i]);
         vf a = vf_zero(), b = vf_zero();
@@ -82,9 +85,11 @@ static void exp_rows(float *s, int64_t stride, int rows, int64_t n, const float 
     }
 }
 
-static void multiply_rows(float *y, int64_t stride, int rows, int64_t n, const float *factor)
+static void multiply_rows(const struct mgx_tile *tile, const float *factor)
 {
-    for (int i = 0; i < rows; i++, y += stride) {
+    const int64_t n = tile->cols;
+    float *y = tile->data;
+    for (int i = 0; i < tile->rows; i++, y += tile->stride) {
         const vf f = vf_set(factor[i]);
         int64_t j = 0;
         for (; j + VL <= n; j += VL)
@@ -94,39 +99,43 @@ static void multiply_rows(float *y, int64_t stride, int rows, int64_t n, const f
     }
 }
 
-static void cap_rows(float *s, int64_t stride, int rows, int64_t n, float scale, float cap)
+static void cap_rows(const struct mgx_tile *tile, float scale, float cap)
 {
     const vf in = vf_set(scale / cap), out = vf_set(cap);
-    for (int i = 0; i < rows; i++, s += stride)
+    const int64_t n = tile->cols;
+    float *s = tile->data;
+    for (int i = 0; i < tile->rows; i++, s += tile->stride)
         for (int64_t j = 0; j < n; j += VL)
             vf_store(s + j, vf_mul(vf_tanh(vf_mul(vf_load(s + j), in)), out));
 }
 
 enum { NV = VL == 16 ? 4 : 2 }; // 4 rows of sums in half of the registers
 
-// Up to NV vectors of columns: n.
-SIMD void weigh_part(int rows, const float *p, int64_t stride, int64_t count, const float *v,
-                     int64_t v_row, float *y, int64_t y_row, int n, const float *factor)
+// Up to NV vectors of columns, from column `at` on.
+SIMD void weigh_part(int rows, const struct mgx_tile *p, const float *v, int64_t v_row,
+                     const struct mgx_tile *y, int at, const float *factor)
 {
+    const int n = y->cols - at;
     vf sum[4][NV];
     int lanes[NV];
     UNROLL
     for (int k = 0; k < NV; k++)
         lanes[k] = n - k * VL >= VL ? VL : n > k * VL ? n - k * VL : 0;
-    const bool whole = n == NV * VL;
+    const bool whole = n >= NV * VL;
     UNROLL
     for (int i = 0; i < rows; i++)
         UNROLL
     for (int k = 0; k < NV; k++)
         sum[i][k] = vf_zero();
-    for (int64_t j = 0; j < count; j++, v += v_row) {
+    v += at;
+    for (int64_t j = 0; j < p->cols; j++, v += v_row) {
         vf x[NV];
         UNROLL
         for (int k = 0; k < NV; k++)
             x[k] = whole ? vf_load(v + k * VL) : vf_load_some(v + k * VL, lanes[k]);
         UNROLL
         for (int i = 0; i < rows; i++) {
-            const vf by = vf_set(p[i * stride + j]);
+            const vf by = vf_set(p->data[i * p->stride + j]);
             UNROLL
             for (int k = 0; k < NV; k++)
                 sum[i][k] = vf_fma(by, x[k], sum[i][k]);
@@ -136,22 +145,22 @@ SIMD void weigh_part(int rows, const float *p, int64_t stride, int64_t count, co
     for (int i = 0; i < rows; i++)
         UNROLL
     for (int k = 0; k < NV; k++)
-        vf_store_some(y + i * y_row + k * VL, vf_mul(sum[i][k], vf_set(factor[i])), lanes[k]);
+        vf_store_some(y->data + i * y->stride + at + k * VL, vf_mul(sum[i][k], vf_set(factor[i])),
+                      lanes[k]);
 }
 
-static void weigh_rows(const float *p, int64_t stride, int rows, int64_t count, const float *v,
-                       int64_t v_row, float *y, int64_t y_row, int64_t n, const float *factor)
+static void weigh_rows(const struct mgx_tile *p, const float *v, int64_t v_row,
+                       const struct mgx_tile *y, const float *factor)
 {
-    for (int64_t at = 0; at < n; at += NV * VL) {
-        const int some = n - at < NV * VL ? (int)(n - at) : NV * VL;
-        if (rows == 1)
-            weigh_part(1, p, stride, count, v + at, v_row, y + at, y_row, some, factor);
-        else if (rows == 2)
-            weigh_part(2, p, stride, count, v + at, v_row, y + at, y_row, some, factor);
-        else if (rows == 3)
-            weigh_part(3, p, stride, count, v + at, v_row, y + at, y_row, some, factor);
+    for (int at = 0; at < y->cols; at += NV * VL) {
+        if (p->rows == 1)
+            weigh_part(1, p, v, v_row, y, at, factor);
+        else if (p->rows == 2)
+            weigh_part(2, p, v, v_row, y, at, factor);
+        else if (p->rows == 3)
+            weigh_part(3, p, v, v_row, y, at, factor);
         else
-            weigh_part(4, p, stride, count, v + at, v_row, y + at, y_row, some, factor);
+            weigh_part(4, p, v, v_row, y, at, factor);
     }
 }
 

@@ -344,6 +344,12 @@ size_t mgx_gemm_workspace(const struct mgx_gemm_plan *plan)
     return plan->thread_workspace * (size_t)mgx_max_i64(plan->desc.threads, 1);
 }
 
+// `depth` rows of B from `b` on.
+static struct mgx_panel_source rows_of(const struct mgx_gemm_desc *d, const void *b, int64_t depth)
+{
+    return (struct mgx_panel_source){b, d->b_type, d->b_row, d->b_col, depth, d->n};
+}
+
 void mgx_gemm_pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_t depth, int64_t p,
                          char *panel)
 {
@@ -352,7 +358,8 @@ void mgx_gemm_pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_
     assert(!mgx_gemm_in_chunks(plan->kernel));
     const int width = mgx_panel_width(plan->kernel, d->n, p);
     char *data = panel + (plan->kernel->starts ? width * GROUP_BYTES : 0);
-    mgx_panel_pack(plan->kernel, b, d->b_type, d->b_row, d->b_col, depth, d->n, p, data);
+    const struct mgx_panel_source rows = rows_of(d, b, depth);
+    mgx_panel_pack(plan->kernel, &rows, p, data);
     const int64_t left = d->n - p * plan->kernel->cols;
     if (d->b_zero)
         mgx_panel_shift(data, depth, width, left < width ? (int)left : width,
@@ -383,9 +390,10 @@ static void pack_narrow(const struct mgx_gemm_plan *plan, const void *b, void *p
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t units = mgx_ceil_div(d->k, ROWS), end = mgx_part_begin(units, part + 1, parts);
     assert(d->narrow.kind != MGX_NARROW_BLOCKS && mgx_kernel_is_plain(d->b_type));
+    const struct mgx_panel_source all = rows_of(d, b, d->k);
     for (int64_t i = mgx_part_begin(units, part, parts); i < end; i++)
-        mgx_narrow_pack(&d->narrow, plan->kernel, b, d->b_row, d->b_col, i * ROWS,
-                        mgx_min_i64(ROWS, d->k - i * ROWS), d->n, packed);
+        mgx_narrow_pack(&d->narrow, plan->kernel, &all, i * ROWS,
+                        mgx_min_i64(ROWS, d->k - i * ROWS), packed);
 }
 
 // B is read from front to back: by panels where its columns are contiguous, else by blocks of rows.
@@ -397,13 +405,12 @@ static void pack_rows(const struct mgx_gemm_plan *plan, const char *b, int64_t b
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const int64_t panels = mgx_ceil_div(d->n, kernel->cols), first = block * PACK_ROWS;
-    const int64_t depth = mgx_min_i64(PACK_ROWS, d->k - first);
-    b += first * d->b_row * mgx_kernel_size(d->b_type);
+    const struct mgx_panel_source rows = rows_of(
+        d, b + first * d->b_row * mgx_kernel_size(d->b_type), mgx_min_i64(PACK_ROWS, d->k - first));
     for (int64_t p = 0; p < panels; p++) {
         const int64_t panel = p * kernel->cols * mgx_gemm_panel_rows(plan);
         const int64_t row = first / kernel->group * mgx_panel_width(kernel, d->n, p);
-        mgx_panel_pack(kernel, b, d->b_type, d->b_row, d->b_col, depth, d->n, p,
-                       to + (panel + row) * GROUP_BYTES);
+        mgx_panel_pack(kernel, &rows, p, to + (panel + row) * GROUP_BYTES);
     }
 }
 

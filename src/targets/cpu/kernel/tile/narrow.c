@@ -26,22 +26,23 @@ bool mgx_narrow_bytes(const struct mgx_narrow *form, const struct mgx_gemm_kerne
 }
 
 void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
-                     const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t depth,
-                     int64_t n, void *packed)
+                     const struct mgx_panel_source *b, int64_t k, int64_t depth, void *packed)
 {
     enum { ROWS = 32 };
     const bool half = form->kind == MGX_NARROW_F16;
     const mgx_convert_fn convert =
         mgx_convert(kernel->base.needs, MGX_KERNEL_F32, half ? MGX_KERNEL_F16 : MGX_KERNEL_BF16);
     _Alignas(64) float rows[ROWS * MGX_TILE_MAX_COLS];
-    const int64_t panels = mgx_ceil_div(n, kernel->cols);
+    const int64_t panels = mgx_ceil_div(b->n, kernel->cols);
+    struct mgx_panel_source some = *b;
     for (const int64_t end = k + depth; k < end; k += ROWS) {
-        const int64_t count = mgx_min_i64(ROWS, end - k);
+        some.at = (const float *)b->at + k * b->row;
+        some.depth = mgx_min_i64(ROWS, end - k);
         for (int64_t p = 0; p < panels; p++) {
-            const int width = mgx_panel_width(kernel, n, p);
+            const int width = mgx_panel_width(kernel, b->n, p);
             char *to = (char *)packed + p * mgx_narrow_panel(form, kernel->cols) + 2 * k * width;
-            mgx_panel_pack(kernel, b + k * b_row, MGX_KERNEL_F32, b_row, b_col, count, n, p, rows);
-            convert(rows, to, count * width);
+            mgx_panel_pack(kernel, &some, p, rows);
+            convert(rows, to, some.depth * width);
         }
     }
 }

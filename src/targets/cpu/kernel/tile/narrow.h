@@ -163,10 +163,11 @@ int64_t mgx_narrow_pairs(const struct mgx_narrow *form, bool bytes);
 bool mgx_narrow_whole(const struct mgx_narrow *form, const float *a, bool bytes, int32_t *pairs,
                       float *sums);
 
-// Packs rows k .. k + depth of floats that 16 bits hold, all panels. Strides in floats.
+struct mgx_panel_source; // panel.h
+
+// Packs rows k .. k + depth of floats that 16 bits hold, all panels.
 void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
-                     const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t depth,
-                     int64_t n, void *packed);
+                     const struct mgx_panel_source *b, int64_t k, int64_t depth, void *packed);
 
 // Weights of n columns as models bring them: bytes [n][blocks][block * bits / 8] with k in the
 // lowest bits first, scales and zero points [n][blocks].

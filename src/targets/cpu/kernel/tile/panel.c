@@ -258,31 +258,32 @@ static void pack_whole(const struct source *s, int width, float *panel)
                                s->depth / s->kernel->group, s->cols, width, panel);
 }
 
-void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mgx_kernel_type type,
-                    int64_t b_row, int64_t b_col, int64_t depth, int64_t n, int64_t p, void *panel)
+void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const struct mgx_panel_source *b,
+                    int64_t p, void *panel)
 {
-    const int width = mgx_panel_width(kernel, n, p);
-    const int64_t left = n - p * kernel->cols, size = mgx_kernel_size(type);
+    const enum mgx_kernel_type type = b->type;
+    const int width = mgx_panel_width(kernel, b->n, p);
+    const int64_t left = b->n - p * kernel->cols, size = mgx_kernel_size(type);
     const struct source s = {
         .kernel = kernel,
-        .b = (const char *)b + p * kernel->cols * b_col * size,
-        .row = b_row * size,
-        .col = b_col * size,
-        .depth = depth,
+        .b = (const char *)b->at + p * kernel->cols * b->col * size,
+        .row = b->row * size,
+        .col = b->col * size,
+        .depth = b->depth,
         .size = size,
         .cols = left < width ? (int)left : width,
         .convert = mgx_convert(kernel->base.needs, type, kernel->b_type),
     };
-    const bool whole = type == kernel->b_type && depth % kernel->group == 0 && s.col % 4 == 0;
-    if (b_col == 1 && type == kernel->b_type && mgx_kernel_is_plain(type))
+    const bool whole = type == kernel->b_type && b->depth % kernel->group == 0 && s.col % 4 == 0;
+    if (b->col == 1 && type == kernel->b_type && mgx_kernel_is_plain(type))
         copy_lines(&s, width, panel);
-    else if (b_col == 1 && size == 1 && mgx_gemm_widens(kernel))
+    else if (b->col == 1 && size == 1 && mgx_gemm_widens(kernel))
         pack_bytes(&s, mgx_kernel_is_signed(type), width, panel);
-    else if (b_col == 1 && mgx_kernel_is_float(type) && kernel->b_type == type)
+    else if (b->col == 1 && mgx_kernel_is_float(type) && kernel->b_type == type)
         pack_words(&s, width, panel);
-    else if (b_row != 1 && b_col != 1 && type == kernel->b_type && size * kernel->group == 4)
+    else if (b->row != 1 && b->col != 1 && type == kernel->b_type && size * kernel->group == 4)
         pack_anywhere(&s, width, panel);
-    else if (b_row != 1 || b_col == 1)
+    else if (b->row != 1 || b->col == 1)
         pack_lines(&s, width, panel);
     else if (whole)
         pack_whole(&s, width, panel);

@@ -16,9 +16,17 @@ int64_t mgx_panel_rows(const struct mgx_gemm_kernel *kernel, int64_t depth);
 bool mgx_panels_bytes(const struct mgx_gemm_kernel *kernel, int64_t rows, int64_t n, size_t *out);
 // Width in memory of panel `p`: that of the kernel, or half of it for a last one that is short.
 int mgx_panel_width(const struct mgx_gemm_kernel *kernel, int64_t n, int64_t p);
-// Packs panel `p` of a `depth` x `n` matrix of `type` with the given strides, in elements.
-void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mgx_kernel_type type,
-                    int64_t b_row, int64_t b_col, int64_t depth, int64_t n, int64_t p, void *panel);
+
+// What is packed: a `depth` x `n` matrix, with strides in elements.
+struct mgx_panel_source {
+    const void *at;
+    enum mgx_kernel_type type;
+    int64_t row, col, depth, n;
+};
+
+// Packs panel `p` of it.
+void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const struct mgx_panel_source *b,
+                    int64_t p, void *panel);
 // Takes a zero point off every column of a panel of 16-bit values of so many k.
 void mgx_panel_shift(void *panel, int64_t depth, int width, int cols, const int32_t *zero);
 // Sums have to start with this when all of A has been raised by `shift`: for every column -shift

@@ -274,7 +274,8 @@ static void try_powers(mgx_isa isa)
         s[i] = high - 2.5f * (float)i;
         expected += exp(s[i] - high);
     }
-    plan.rows->exp(s, COUNT, 1, COUNT, &high, &sum);
+    plan.rows->exp(&(struct mgx_tile){.data = s, .stride = COUNT, .rows = 1, .cols = COUNT}, &high,
+                   &sum);
     CHECK(fabs(sum - expected) <= 1e-6 * expected);
     for (int i = 0; i < COUNT; i++) {
         const double power = exp(-2.5 * i);
