@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Quantised models on a card, each beside the float model it was made of, through quantize_fp16.
 
-    quantized.py make DIR --models resnet50 ...         first: NAME_float.onnx and NAME_qdq.onnx, _tensor, _qop and _dyn
+    quantized.py make DIR --batch --models resnet50 ... first: NAME_float.onnx and NAME_qdq.onnx, _tensor, _qop and _dyn
     quantized.py draw DIR                               or: twenty that nobody chose, each in a kind of its own
     PYTHONPATH=build/python python3 bench/gpu_quantized.py DIR [--models resnet50] [--kinds qdq] [--batches 1 32 256]
 
@@ -10,7 +10,7 @@ Both run from their files, inputs and results in the card's memory, in turns in 
 row as fill --seconds, its time the host's clock around them and one wait at the end, divided by their number; the
 figure is the median of --groups groups. Results are compared first, with target("cpu"), which is within one step of
 the reference's integers, on inputs drawn by a seed: the difference is in steps of the result, its root mean square and the largest.
-Without --models and --kinds all files of DIR are taken. --json FILE keeps the rows. --steps N prints the first N
+Of RetinaNet the file holds the convolutions, up to those of the heads (bench/free_batch.py). Without --models and --kinds all files of DIR are taken. --json FILE keeps the rows. --steps N prints the first N
 characters of what each step is.
 """
 import argparse

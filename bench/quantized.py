@@ -9,7 +9,8 @@
     quantized.py check DIR [--build DIR] [--models NAME ...]     how far results are from ONNX Runtime's
 
 `make` writes NAME_qdq.onnx (static, per channel), NAME_tensor.onnx (static, per tensor), NAME_qop.onnx (QLinear operators) and
-NAME_dyn.onnx (dynamic), calibrated on one random input. `draw` takes architectures of timm, torchvision and transformers by a seed
+NAME_dyn.onnx (dynamic), calibrated on one random input; with --batch from models whose batch is free, as a card is
+timed with. `draw` takes architectures of timm, torchvision and transformers by a seed
 (bench/drawing.py) and gives each the next of DRAWN, the kinds of file that the quantizer makes, in an order of the seed:
 NAME_float.onnx and NAME_KIND.onnx, with the batch left free. `time` and `first` run every engine in a process of its own. For `time`
 these wait for their turns and take them in another order every round: three runs, of which the fastest counts, in CPU time with
@@ -58,10 +59,10 @@ def inputs_of(path):
     import onnxruntime
     import zoo
     tokens, skeletons = int(os.environ.get("TOKENS", "0")), zoo.skeletons()
-    if zoo_name(path) in skeletons:
-        feed = zoo.inputs(zoo_name(path), onnx.ModelProto.FromString(skeletons[zoo_name(path)]), {})
-        return {k: v[:, :tokens] if tokens and v.ndim == 2 and v.dtype.kind == "i" else v for k, v in feed.items()}
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    feed = zoo.inputs(zoo_name(path), onnx.ModelProto.FromString(skeletons[zoo_name(path)]), {}) if zoo_name(path) in skeletons else {}
+    if {i.name for i in session.get_inputs()} == feed.keys():
+        return {k: v[:, :tokens] if tokens and v.ndim == 2 and v.dtype.kind == "i" else v for k, v in feed.items()}
     rng, feed = np.random.default_rng(1), {}
     for i in session.get_inputs():
         integers = "int" in i.type
@@ -83,7 +84,7 @@ class Once:
         return self.left.pop() if self.left else None
 
 
-def make_one(name, source, folder, reduced):
+def make_one(name, source, folder, reduced, kinds):
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
     ready = os.path.join(folder, name + "_float.onnx")
@@ -96,9 +97,20 @@ def make_one(name, source, folder, reduced):
             ("qop", lambda: quantize_static(ready, to["qop"], Once(ready), quant_format=QuantFormat.QOperator, per_channel=True, **static)),
             ("dyn", lambda: quantize_dynamic(ready, to["dyn"], weight_type=QuantType.QInt8, reduce_range=reduced))):
         try:
-            call()
+            if kind in kinds:
+                call()
         except Exception as error:  # a model that the quantizer cannot take is a row of the table
             print(f"{name} {kind}: {str(error).splitlines()[0][:120]}", flush=True)
+
+
+def make_free(folder, names):
+    """The zoo's models with the batch left free; of a detector its convolutions."""
+    import free_batch
+    import onnx
+    import zoo
+    for name in names:
+        model = free_batch.ready(name, zoo.skeletons()[name])
+        onnx.save(zoo.fill(model.SerializeToString()), os.path.join(folder, name + ".onnx"))
 
 
 def make(args):
@@ -107,10 +119,12 @@ def make(args):
     where = args.zoo or args.folder
     names = args.models or sorted(zoo.skeletons())
     missing = [n for n in names if not os.path.exists(os.path.join(where, n + ".onnx"))]
-    if missing:
+    if args.batch:
+        make_free(where, missing)
+    elif missing:
         zoo.main(["make", where, *missing])
     for name in names:
-        make_one(name, os.path.join(where, name + ".onnx"), args.folder, args.reduced)
+        make_one(name, os.path.join(where, name + ".onnx"), args.folder, args.reduced, args.kinds or KINDS)
 
 
 def quantize(ready, path, kind):
@@ -469,6 +483,8 @@ def main():
     parser.add_argument("--count", type=int, default=20, help="draw: so many files")
     parser.add_argument("--seed", type=int, default=45, help="of the draw")
     parser.add_argument("--most", type=float, default=6e7, help="parameters of one that is drawn")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, help="make: those alone")
+    parser.add_argument("--batch", action="store_true", help="make: leave the batch free (bench/free_batch.py)")
     parser.add_argument("--reduced", action="store_true", help="make: weights of 7 bits")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one file of check")
     args = parser.parse_args()
