@@ -420,6 +420,9 @@ static const struct row rows[] = {
     {REFUSED, "com.microsoft.GroupNorm(x:f[1,2,2,6], g:f[6], b:f[6]) groups=4", 0},
     {REFUSED, "com.microsoft.FusedConv(x:f[1,4,5,5], w:f[6,4,3,3]) activation='Clip'", 0},
     {REFUSED, "com.microsoft.FusedConv(x:f[1,4,5,5], w:f[6,4,3,3]) activation='Nonsense'", 0},
+    {REFUSED, "com.microsoft.NhwcConv(x:f[4], w:f[6,3,3,4])", 0},
+    {REFUSED, "com.microsoft.NhwcConv(x:f[1,5,5,4], w:f[6])", 0},
+    {REFUSED, "com.microsoft.NhwcConv(x:f[1,5,5,4], w:f[])", 0},
     {REFUSED, "com.microsoft.QLinearConcat(s:f=1, z:u=0, x:u[2,3])", 0},
     {REFUSED, "com.microsoft.QLinearSoftmax(x:u[2,3], a:f=1, z:u=0, b:f=1, y:u=0) axis=2", 0},
     // attributes of the wrong form
@@ -548,8 +551,21 @@ static const struct row rows[] = {
     {REFUSED, "STFT(x:f[1,8,1], s:i=2, -, n:i=0)", 0},
     {REFUSED, "MelWeightMatrix(a:i=0, b:i=16, c:i=8000, d:f=0, e:f=4000)", 0},
     {REFUSED, "MelWeightMatrix(a:i=4, b:i=16, c:i=0, d:f=0, e:f=4000)", 0},
-    {EITHER, "HannWindow(n:i=1)", 0},
-    {EITHER, "HannWindow(n:i=0)", 0},
+    {REFUSED, "MelWeightMatrix(a:i=4, b:i=0, c:i=8000, d:f=0, e:f=4000)", 0},
+    {REFUSED, "MelWeightMatrix(a:i=4, b:i=16, c:i=8000, d:f=-1, e:f=4000)", 0},
+    {REFUSED, "MelWeightMatrix(a:i=4, b:i=16, c:i=8000, d:f=500, e:f=400)", 0},
+    {REFUSED, "MelWeightMatrix(a:i=4, b:i=16, c:i=8000, d:f=0, e:f=1e15)", 0},
+    {REFUSED, "MelWeightMatrix(a:i=67108864, b:i=1, c:i=8000, d:f=0, e:f=4000)", 0},
+    {REFUSED, "MelWeightMatrix(a:i=9000, b:i=16000, c:i=8000, d:f=0, e:f=4000)", 0},
+    {REFUSED, "STFT(x:f[1,8,1], s:i=2, -, n:i=9)", 0},
+    {RUNS, "STFT(x:f[1,8,1], s:i=2, -, n:i=8)", 0},
+    {REFUSED, "STFT(x:f[1,8], s:i=2, -, n:i=4)", 0},
+    {REFUSED, "STFT(x:f[1,8,1], s:i=2, w:f[4,1])", 0},
+    {REFUSED, "DFT(x:f[1,8,1]) axis=3 @17", 0},
+    {REFUSED, "HannWindow(n:i=-1)", 0},
+    {REFUSED, "HannWindow(n:i=67108865)", 0},
+    {RUNS, "HannWindow(n:i=1)", 0},
+    {RUNS, "HannWindow(n:i=0)", 0},
 };
 
 // --- running a row ---

@@ -460,17 +460,27 @@ CASE(results_beyond_all_memory)
     }
 }
 
-CASE(more_inputs_than_a_run_could_name)
+static struct pb model_of_inputs(int count)
 {
     struct pb g = {0};
     char name[16];
-    for (int i = 0; i <= 16384; i++) {
+    for (int i = 0; i < count; i++) {
         snprintf(name, sizeof name, "x%d", i);
         pb_input(&g, name, FLOAT, 0, NULL);
     }
     pb_output(&g, "x7");
-    struct pb m = pb_model(&g, 17);
+    return pb_model(&g, 17);
+}
+
+CASE(more_inputs_than_a_run_could_name)
+{
+    struct mgx_diag diag = {0};
+    struct pb m = model_of_inputs(16385);
     CHECK(refused(&m, MGX_LIMIT, "the model has 16385 inputs, above the limit of 16384"));
+    m = model_of_inputs(16384);
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    CHECK(p != NULL);
+    mgx_program_destroy(p);
 }
 
 TEST_MAIN(ROW(loops_without_end_are_ended) ROW(nests_of_loops_have_one_budget)

@@ -160,6 +160,37 @@ CASE(a_large_channel_is_smoothed_into_the_weights)
         CHECK_FAIL("error %g with smoothing, %g without", with, without);
 }
 
+// Products of two values have no weights that could take a channel's share.
+CASE(products_of_values_are_not_smoothed)
+{
+    enum { SEEN = 96 };
+    static float values[SEEN * INNER];
+    const struct mgx_shape shape = mgx_shape_make(MGX_FLOAT, 2, (int64_t[]){SEEN, INNER});
+    struct world world = {.target = mgx_target_find("ref")};
+    double got[SEEN], want[SEEN], apart = 0, most = 0;
+    state = 5;
+    for (int i = 0; i < SEEN * INNER; i++)
+        values[i] = (float)world_random(&state) * (float)(i % INNER ? 1 : 60);
+    values[0] = 60;
+    world_give(&world, "x", &shape, values);
+    struct mgx_program *p = world_parse(
+        "module: \"main\"\nx = @param:x -> float_type, {96, 6}, {6, 1}\n"
+        "s = slice[axes={0},starts={0},ends={1}](x)\nt = transpose[permutation={1, 0}](s)\n"
+        "y = dot(x, t)\n@0 = @return(y)\n");
+    struct mgx_quant_options options = world_options();
+    options.smooth = true;
+    CHECK(world_result(&world, p, 0, want) && world_quantize(&world, p, &options, NULL));
+    CHECK_INT(world_count(p, "quantizelinear"), 2);
+    CHECK_INT(world_count(p, "mul") + world_count(p, "div"), 0);
+    CHECK(world_result(&world, p, 0, got));
+    for (int i = 0; i < SEEN; i++) {
+        apart = fmax(apart, fabs(got[i] - want[i]));
+        most = fmax(most, fabs(want[i]));
+    }
+    CHECK(apart < 0.05 * most);
+    mgx_program_destroy(p);
+}
+
 // Weights that lie the other way in memory are the same weights.
 CASE(weights_lie_as_they_like)
 {
@@ -581,11 +612,12 @@ TEST_MAIN(ROW(bodies_of_choices_are_of_16_bits_too) ROW(products_are_those_of_ro
                   ROW(one_value_is_quantized_once) ROW(what_is_quantized_is_left_alone) ROW(
                       a_kept_recipe_stays_when_there_is_nothing_left) ROW(only_what_is_named)
                       ROW(values_that_are_not_finite_leave_a_product_wide) ROW(zeros_and_one_value)
-                          ROW(empty_values) ROW(bodies_are_quantized_where_samples_came)
-                              ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
-                                  ROW(what_cannot_be_is_refused_and_nothing_changes) ROW(
-                                      what_was_clamped_is_not_clamped_again_however_far_it_moves)
-                                      ROW(scores_with_a_mask_of_16_bits_are_attention) ROW(
-                                          weights_lie_as_they_like)
-                                          ROW(a_large_channel_is_smoothed_into_the_weights) ROW(
+                          ROW(empty_values) ROW(bodies_are_quantized_where_samples_came) ROW(
+                              a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
+                              ROW(what_cannot_be_is_refused_and_nothing_changes) ROW(
+                                  what_was_clamped_is_not_clamped_again_however_far_it_moves)
+                                  ROW(scores_with_a_mask_of_16_bits_are_attention)
+                                      ROW(weights_lie_as_they_like) ROW(
+                                          a_large_channel_is_smoothed_into_the_weights)
+                                          ROW(products_of_values_are_not_smoothed) ROW(
                                               boxes_stay_in_float_and_products_before_them_do_not))

@@ -93,8 +93,10 @@ CASE(other_sums_keep_their_floats)
         // of what was no convolution
         "d = " CONV "(r, v)\ng = exp(x)\ns = add(g, r)\ne = add(s, d)\nz = @return(e)\n",
         // of what was one, but through another operator
-        "d = " CONV "(r, v)\ng = softmax[axis=1](d)\ns = add(g, r)\nz = @return(s)\n"};
-    for (int i = 0; i < 3; i++) {
+        "d = " CONV "(r, v)\ng = softmax[axis=1](d)\ns = add(g, r)\nz = @return(s)\n",
+        // of a convolution and of what is none
+        "d = " CONV "(r, v)\ng = exp(x)\nh = mul(d, g)\ns = add(h, r)\nz = @return(s)\n"};
+    for (int i = 0; i < 4; i++) {
         struct world world;
         double want[PLACES];
         struct mgx_program *p = NULL;

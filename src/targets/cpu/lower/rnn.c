@@ -86,10 +86,8 @@ static bool is_weight(int i)
 static bool find_operands(struct mgx_plan_offer *c, struct rnn *v)
 {
     for (int i = 0; i < OPERANDS; i++) {
-        // What was left out has no elements, whether it is still an instruction or a literal by
-        // now.
-        v->has[i] = i < c->in_count && c->ins->in[i]->op != &mgx_op_undefined &&
-                    (i < BIAS || mgx_shape_elements(&c->in[i]) > 0);
+        // What was left out has no elements, whether it is `undefined` still or a literal by now.
+        v->has[i] = i < c->in_count && (i < BIAS || mgx_shape_elements(&c->in[i]) > 0);
         if (!v->has[i])
             continue;
         if (is_weight(i) && !c->constant[i])
