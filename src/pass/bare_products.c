@@ -2,6 +2,7 @@
 // Products of bytes lose their zero points, so that kernels multiply the bytes as they are.
 //
 //     quant_dot(a, b, p, q)         =>  quant_dot(a, b) - p (sum b - k q) - q sum a      k: the depth
+//     quant_dot(a, b#, p, q#)       =>  quant_dot(a, b) - quant_dot(a, q ones) - p (sum b - k q)
 //     quant_convolution(x, w#, p, q#)
 //                                   =>  quant_convolution(x, w) - quant_convolution(x, q ones)
 //                                       - p (sum w - k q)
@@ -258,6 +259,48 @@ static const struct mgx_tensor *matrix_of(const struct mgx_ins *b)
     return same ? core->literal : NULL;
 }
 
+// q times what a's rows sum up to: a product by one column.
+static struct mgx_ins *weigh_rows(struct mgx_ins *at, struct mgx_ins *a, enum mgx_type type,
+                                  int64_t q)
+{
+    const int rank = a->shape.rank;
+    struct mgx_shape wide = a->shape;
+    const int64_t lens[] = {wide.lens[rank - 1], 1};
+    const struct mgx_shape shape = mgx_shape_make(type, 2, lens);
+    struct mgx_tensor column;
+    if (mgx_tensor_create(&column, &shape, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    memset(column.data, (uint8_t)q, (size_t)lens[0]);
+    struct mgx_ins *b = mgx_add_literal(at->owner, &column);
+    mgx_tensor_release(&column);
+    wide.lens[rank - 2] = lens[0];
+    wide.lens[rank - 1] = 1;
+    if (rank > 2)
+        b = mgx_emit_multibroadcast(at, b, wide.lens, rank);
+    return mgx_emit_binary(at, &mgx_op_quant_dot, a, b);
+}
+
+// By one matrix that is known, as q is: y - q sum(a) - p (sum(w) - k q).
+static struct mgx_ins *less_rows(struct mgx_ins *at, struct mgx_ins *y, struct mgx_ins *p,
+                                 const struct mgx_tensor *w, enum mgx_type type, int64_t q)
+{
+    struct mgx_ins *rows = weigh_rows(at, at->in[0], type, q);
+    if (!y || !rows)
+        return NULL;
+    const struct mgx_shape like = y->shape;
+    const int axis = w->shape.rank - 1;
+    y = mgx_emit_binary(at, &mgx_op_sub, y,
+                        mgx_emit_multibroadcast(at, rows, like.lens, like.rank));
+    if (is_nothing(p) || !y)
+        return y;
+    struct mgx_ins *sums = sum_literal(at, w, axis, -1);
+    for (int64_t i = 0; sums && i < w->shape.lens[axis]; i++)
+        ((uint32_t *)sums->literal->data)[i] -= (uint32_t)(w->shape.lens[axis - 1] * q);
+    sums = mgx_emit_spread(at, sums, like.rank - 1, &like);
+    return mgx_emit_binary(at, &mgx_op_sub, y,
+                           mgx_emit_binary(at, &mgx_op_mul, sums, spread_single(at, p, &like)));
+}
+
 static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
@@ -269,6 +312,10 @@ static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
         mgx_in_byte_attention(r->call->options, ins))
         return NULL;
     struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_quant_dot, a, b);
+    const struct mgx_tensor *w = matrix_of(b);
+    int64_t value;
+    if (!is_nothing(q) && w && known(q, &value) && (!p || mgx_shape_elements(&p->shape) == 1))
+        return less_rows(ins, y, p, w, q->shape.type, value);
     if (!is_nothing(q) && y) {
         struct mgx_ins *columns = spread_columns(ins, q, &like);
         y = less(ins, y, columns, sum_along(ins, a, rank - 1));
@@ -282,7 +329,6 @@ static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     }
     if (is_nothing(p) || !y)
         return y;
-    const struct mgx_tensor *w = matrix_of(b);
     if (w)
         return less_known(ins, y, p, w, w->shape.rank - 1, rank - 1);
     return less(ins, y, spread_single(ins, p, &like), sum_along(ins, b, rank - 2));
@@ -335,6 +381,22 @@ static struct mgx_ins *spread_value(struct mgx_ins *ins)
     return mgx_shape_elements(&ins->shape) == 1 ? ins : NULL;
 }
 
+static bool rearranges(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_reshape || ins->op == &mgx_op_squeeze ||
+           ins->op == &mgx_op_unsqueeze || ins->op == &mgx_op_transpose ||
+           ins->op == &mgx_op_contiguous;
+}
+
+// What x was quantized of, rearranged as x is.
+static struct mgx_ins *before_quantized(struct mgx_ins *at, struct mgx_ins *x)
+{
+    if (!rearranges(x))
+        return x->in[0];
+    struct mgx_ins *in = before_quantized(at, x->in[0]);
+    return in ? mgx_emit_again(at, x, &in, 1) : NULL;
+}
+
 // The image with the padding in it, of the zero point's value. Where only the run knows that, zeros
 // go around what is quantized to it.
 static struct mgx_ins *pad(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *p)
@@ -342,16 +404,17 @@ static struct mgx_ins *pad(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins
     int64_t value;
     if (known(p, &value))
         return emit_pad(at, x, (double)value);
-    struct mgx_ins *in[3];
-    if (x->op != &mgx_op_quantizelinear || x->in_count != 3 || !spread_value(x->in[1]) ||
-        spread_value(x->in[2]) != spread_value(p))
-        return NULL;
-    if (!(in[0] = emit_pad(at, x->in[0], 0)))
+    struct mgx_ins *in[3], *q = x;
+    while (rearranges(q))
+        q = q->in[0];
+    if (q->op != &mgx_op_quantizelinear || q->in_count != 3 || !spread_value(q->in[1]) ||
+        spread_value(q->in[2]) != spread_value(p) || !(in[0] = before_quantized(at, x)) ||
+        !(in[0] = emit_pad(at, in[0], 0)))
         return NULL;
     const struct mgx_shape like = in[0]->shape;
     for (int i = 1; i < 3; i++)
-        in[i] = mgx_emit_multibroadcast(at, spread_value(x->in[i]), like.lens, like.rank);
-    return mgx_emit_again(at, x, in, 3);
+        in[i] = mgx_emit_multibroadcast(at, spread_value(q->in[i]), like.lens, like.rank);
+    return mgx_emit_again(at, q, in, 3);
 }
 
 // The same convolution by other weights, of so many groups; `padded`: x has the padding in it.

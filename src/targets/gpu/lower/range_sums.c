@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums of windows times a zero point of weights, which pass/bare_products takes off products:
+// Sums of windows, or of rows, times a zero point of weights, which pass/bare_products takes off products:
 //
 //     s = conv(x, q everywhere)         nothing: its readers
 //     y = tail(conv(x, w) - s, ...)     sum up x themselves (kernel/wgmma_ones.gpu)
@@ -16,12 +16,12 @@ static const struct gpu_wgmma_call *product_of(const struct mgx_plan_step *step)
     if (step->kernel != &gpu_kernel_wgmma || !gpu_range_is_plain(step))
         return NULL;
     const struct gpu_wgmma_product *g = &call->g;
-    const bool plain = gpu_product_is_bytes(&g->p) && !gpu_product_is_dot(&g->p) && !g->p.make &&
-                       !g->p.pad && g->p.batches == 1 && !g->fold.bytes;
+    const bool plain = gpu_product_is_bytes(&g->p) && !g->p.make && !g->p.pad &&
+                       g->p.batches == 1 && !g->fold.bytes;
     return plain ? call : NULL;
 }
 
-// A convolution by one column whose weights are all one value.
+// A product by one column whose weights are all one value.
 static bool is_sum(const struct mgx_plan_step *step, int *value)
 {
     const struct gpu_wgmma_call *call = product_of(step);
