@@ -371,16 +371,33 @@ static bool is_of_heads(const struct mgx_plan *plan, const struct mgx_ins *ins)
            find_one(ins, &mgx_op_quant_dot);
 }
 
+// What alone reads it, but for its range; where that makes bytes of it, what alone reads those.
+// NULL: there are several, or none.
+static const struct mgx_ins *only_reader(const struct mgx_ins *ins)
+{
+    const struct mgx_ins *reader = NULL;
+    for (const struct mgx_use *use = ins->uses; use; use = use->next) {
+        if (use->user->op == &mgx_op_byte_range)
+            continue;
+        if (reader)
+            return NULL;
+        reader = use->user;
+    }
+    const bool made = reader && reader->op == &mgx_op_pointwise && !mgx_used_once(ins) &&
+                      mgx_used_once(reader) && mgx_shape_same_lens(&reader->shape, &ins->shape);
+    return made ? reader->uses->user : reader;
+}
+
 // An attention's result that only a transposition reads lies as that one would have it: heads side
 // by side. So does that of the product behind scores of bytes.
 static bool lies_transposed(const struct mgx_plan *plan, const struct mgx_ins *ins,
                             struct mgx_shape *out)
 {
-    if (!mgx_used_once(ins) || !(mgx_is_group(ins, "attention") ||
-                                 mgx_is_group(ins, "attention_bytes") || is_of_heads(plan, ins)))
+    if (!mgx_is_group(ins, "attention") && !mgx_is_group(ins, "attention_bytes") &&
+        !is_of_heads(plan, ins))
         return false;
-    const struct mgx_ins *user = ins->uses->user;
-    if (user->op != &mgx_op_transpose)
+    const struct mgx_ins *user = only_reader(ins);
+    if (!user || user->op != &mgx_op_transpose)
         return false;
     const struct mgx_ints order = mgx_ins_ints(user, "permutation");
     const int rank = ins->shape.rank;

@@ -328,7 +328,7 @@ def range_of(x):
 
 
 def producers(b, kind, shape):
-    """What leaves its range beside it: element-wise work, a normalisation, a maximum over windows, a product, parts of a concat."""
+    """What leaves its range beside it: element-wise work, a normalisation, a mean, a maximum over windows, a product, parts of a concat."""
     x = (b.rng.standard_normal(shape) * b.rng.uniform(0.1, 10)).astype(np.float32)
     p = b.param(x)
     if kind == "pointwise":
@@ -336,6 +336,8 @@ def producers(b, kind, shape):
     if kind == "softmax":
         e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
         return b.op("softmax", [p], axis=len(shape) - 1), (e / e.sum(-1, keepdims=True)).astype(np.float32)
+    if kind == "mean":
+        return b.op("reduce_mean", [p], axes=[len(shape) - 1]), x.astype(np.float64).mean(-1, keepdims=True).astype(np.float32)
     if kind == "pooling":
         windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (2, 3))[:, :, ::2, ::2]
         return b.op("pooling", [p], mode=migraphx.op.pooling_mode.max if hasattr(migraphx.op, "pooling_mode") else 1, padding=[0, 0], stride=[2, 2], lengths=[2, 2]), windows.max((4, 5))
@@ -348,7 +350,7 @@ def producers(b, kind, shape):
 
 
 @pytest.mark.parametrize("shape", [[3, 5], [2, 40, 64], [1, 24, 30, 64], [2, 33, 130, 100]])
-@pytest.mark.parametrize("kind", ["pointwise", "softmax", "pooling", "product", "concat"])
+@pytest.mark.parametrize("kind", ["pointwise", "softmax", "mean", "pooling", "product", "concat"])
 def test_ranges_that_are_left(kind, shape):
     """A range follows from what the blocks in front leave: nothing is read once more."""
     if kind == "pooling" and len(shape) != 4:
@@ -364,6 +366,68 @@ def test_ranges_that_are_left(kind, shape):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
         scale, zero = range_of(got)
         assert found[0] == pytest.approx(scale, rel=1e-6) and found[1] == zero, (found, scale, zero)
+
+
+def test_ranges_of_two_that_stand_side_by_side():
+    """Each range stands behind both that leave one: none is read once more, and none is taken for the other's."""
+    b = Builder([SEED, 15])
+    x = [(b.rng.standard_normal([3, 70, 33]) * wide).astype(np.float32) for wide in (1, 20)]
+    y = [b.op("relu", [b.param(v)]) for v in x]
+    b.main.add_return([*(b.op("byte_range", [v]) for v in y), *y])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    assert b.program.explain().count("joins what the steps in front leave") == 2
+    for _ in range(3):
+        got = [np.array(r) for r in b.program.run(b.feeds)]
+        for found, v in zip(got, x):
+            assert found[0] == pytest.approx(range_of(np.maximum(v, 0))[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [(1, 12, 196, 196, 32, 32), (1, 3, 49, 49, 32, 32), (64, 3, 49, 49, 32, 32), (1, 2, 33, 300, 64, 64),
+                                  (2, 2, 17, 130, 16, 128), (1, 1, 100, 1000, 128, 128), (1, 4, 64, 70, 48, 16), (3, 5, 20, 33, 32, 64)])
+def test_attention_that_becomes_bytes(size):
+    """Heads side by side behind attention of floats, of few blocks and of many: its values, their range, their bytes."""
+    batch, heads, rows, keys, head, head_v = size
+    b = Builder([SEED, 16, *size])
+    q, k, v = (b.rng.standard_normal([batch, heads, *s]).astype(np.float32) for s in ([rows, head], [keys, head], [keys, head_v]))
+    scores = b.op("dot", [b.param(q), b.op("transpose", [b.param(k)], permutation=[0, 1, 3, 2])])
+    y = b.op("dot", [b.op("softmax", [scores], axis=3), b.param(v)])
+    y = b.op("reshape", [b.op("transpose", [y], permutation=[0, 2, 1, 3])], dims=[batch, rows, heads * head_v])
+    made, zero = made_bytes(b, y, [batch, rows, heads * head_v])
+    w = b.rng.integers(-3, 4, [heads * head_v, heads * head_v]).astype(np.int8)
+    product = b.op("quant_dot", [made, b.op("multibroadcast", [b.literal(w)], out_lens=[batch, *w.shape]), zero])
+    b.main.add_return([b.op("byte_range", [y]), product])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    assert ": ref (" not in b.program.explain()
+    x = np.einsum("bhqd,bhkd->bhqk", q.astype(np.float64), k)
+    x = np.exp(x - x.max(-1, keepdims=True))
+    x = np.einsum("bhqk,bhkd->bqhd", x / x.sum(-1, keepdims=True), v).reshape(batch, rows, -1)
+    for _ in range(3):
+        found, got = (np.array(r) for r in b.program.run(b.feeds))
+        low, high = min(x.min(), 0), max(x.max(), 0)
+        assert found[0] == pytest.approx((high - low) / 255, rel=1e-4)
+        want = (np.clip(np.rint(x / float(found[0])) + found[1], 0, 255) - found[1]) @ w.astype(np.float64)
+        # A value that lies half-way between two bytes may be either: then a sum is off by what weights are.
+        assert np.abs(got - want).max() <= 3 * 4 and np.mean(got != want) < 0.05, np.abs(got - want).max()
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_depthwise_of_what_is_turned_when_it_is_bytes(kind):
+    """Channels last in a program, as behind a normalisation: the image is padded before it becomes bytes."""
+    b = Builder([SEED, 17])
+    shape, q = [2, 14, 11, 64], b.zero(kind, 1)
+    x, w = b.rng.integers(-100, 156, shape).astype(np.float32), b.bytes(kind, [64, 1, 3, 3])
+    x.flat[0], x.flat[-1] = -100, 155
+    made, zero = made_bytes(b, b.op("mul", [b.param(x), b.over(np.float32(1), shape)]), shape)
+    image = b.op("transpose", [made], permutation=[0, 3, 1, 2])
+    b.main.add_return([b.op("quant_convolution", [image, b.literal(w), zero, b.literal(np.array([q]))], padding=[1, 1], stride=[1, 1], dilation=[1, 1], group=64)])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    assert ": ref (" not in said and ": gpu::product (" not in said and "gpu::depthwise (four channels a word" in said, said
+    wide = np.pad(x.transpose(0, 3, 1, 2).astype(np.int64), [(0, 0), (0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (2, 3))
+    want = np.einsum("nchwij,cij->nchw", windows, w[:, 0].astype(np.int64) - int(q))
+    for _ in range(3):
+        np.testing.assert_array_equal(np.array(b.program.run(b.feeds)[0]).astype(np.int64), want)
 
 
 def made_bytes(b, y, shape):

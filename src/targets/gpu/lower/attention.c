@@ -17,6 +17,7 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/attention.h"
+#include "targets/gpu/lower/ranged.h"
 #include "targets/gpu/lower/tail.h"
 #include "targets/gpu/lower/units.h"
 
@@ -111,6 +112,24 @@ static void share(struct division *d, const struct mgx_plan_offer *c, int64_t ke
         *d = s;
 }
 
+// The same of floats: so many that all keys are brought at once, and eight warps bring them.
+static void share_floats(struct division *d, const struct mgx_plan_offer *c, int64_t high,
+                         int64_t keys, int64_t head, int64_t head_v)
+{
+    enum { WARPS = 8, PART = 32 };
+    const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
+    const bool fewest = d->batches * ((high + 3) / 4) * 2 <= card->units;
+    struct division s = *d;
+    if (keys <= PART || high <= 1)
+        return;
+    s.shares = keys > 2 * s.keys && fewest ? 4 : 2;
+    s.keys = keys <= 2 * PART ? PART : s.keys;
+    s.warps = high == 2 ? 2 * s.shares : WARPS;
+    s.shared = shared_bytes(MGX_FLOAT, &s, keys, head, head_v);
+    if (s.shared <= card->shared_bytes)
+        *d = s;
+}
+
 // Warpgroups, where there are rows for them: 64 a block, as many keys at a time as leave room for
 // three blocks; so many groups that the last one is nearly full.
 static struct division divide_for_groups(int64_t batches, int64_t keys, int64_t head_v)
@@ -145,7 +164,9 @@ static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int6
     if (wide && high > 2)
         d.warps = 4; // bringing a block of keys takes longer than its products
     if (d.batches * ((high + 3) / 4) < 2 * (int64_t)units) {
-        if (!wide && d.batches * high <= 4 * (int64_t)units)
+        if (wide)
+            share_floats(&d, c, high, keys, head, head_v);
+        else if (d.batches * high <= 4 * (int64_t)units)
             share(&d, c, keys, head, head_v);
         return d;
     }
@@ -230,8 +251,15 @@ static void emit_units(struct mgx_str *out, const struct division *d, enum mgx_t
             .name = "weigh_step", .type = name, .columns = 64, .registers = true, .turned = true});
 }
 
+static void emit_floats(struct mgx_str *out, bool ranged)
+{
+    mgx_str_printf(out, "#define RANGED %d\n#define WIDTH (WARPS * 32)\n", ranged);
+    GPU_PUT(out, extremes);
+    GPU_PUT(out, attention_float);
+}
+
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_attention *a, const struct division *d)
+                        const struct gpu_attention *a, const struct division *d, bool ranged)
 {
     const struct mgx_shape *q = &c->in[a->q], *k = &c->in[a->k], *v = &c->in[a->v];
     const int r = q->rank;
@@ -253,7 +281,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (d->amd)
         GPU_PUT(out, attention_units);
     else if (q->type == MGX_FLOAT)
-        GPU_PUT(out, attention_float);
+        emit_floats(out, ranged);
     else
         GPU_PUT(out, attention);
     return NULL;
@@ -301,21 +329,26 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         fit(&d, c, keys, head, head_v);
     if (d.batches > 65535)
         return gpu_decline(c, "larger than the grid");
-    why = emit(&text, c, &a, &d);
-    if (why) {
-        mgx_str_fini(&text);
-        return gpu_decline(c, why);
-    }
     const int together = d.warps / d.shares * STEP; // rows of a block
     const struct gpu_launch how = {
         .grid = {(unsigned)((rows + together - 1) / together), (unsigned)d.batches, 1},
         .block = {(unsigned)(d.warps * units->wave), 1, 1},
         .shared = d.shared};
+    const int64_t blocks = (int64_t)how.grid[0] * how.grid[1];
+    const bool ranged = !d.amd && gpu_is_ranged(c) && blocks <= GPU_RANGES_MOST;
+    why = emit(&text, c, &a, &d, ranged);
+    if (why) {
+        mgx_str_fini(&text);
+        return gpu_decline(c, why);
+    }
     int in[GPU_CALL_INPUTS] = {a.q, a.k, a.v};
     memcpy(in + 3, a.extra, (size_t)a.extra_count * sizeof *in);
     c->flops = 2.0 * (double)d.batches * (double)rows * (double)keys * (double)(head + head_v);
     c->detail = describe(c, units);
-    return gpu_take(c, &text, &how, in, 3 + a.extra_count);
+    const enum mgx_plan_answer answer = gpu_take(c, &text, &how, in, 3 + a.extra_count);
+    if (answer == MGX_PLAN_TAKEN && ranged)
+        gpu_leave_ranges(c, blocks);
+    return answer;
 }
 
 const struct mgx_plan_kernel gpu_kernel_attention = {

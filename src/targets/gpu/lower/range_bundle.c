@@ -7,8 +7,8 @@
 //     y = product(q, w)                  read p and make the bytes on their way (wgmma_quantize.gpu)
 //     z = product(x, w) - sums of x      is one product (range_sums.c)
 //
-// Holds: producers of a range stand in front of it and write all that it reads; of what is left undone all
-// readers do it. Steps that are done otherwise are one bundle, and what it cannot hold is done step by step.
+// Holds: producers of a range stand in front of it, not far, and write all that it reads; of what is left undone
+// all readers do it. Steps that are done otherwise are one bundle, and what it cannot hold is done step by step.
 // Producers know nothing of it: what they leave has room until the end of the run.
 #include "targets/gpu/lower/range_bundle.h"
 
@@ -34,33 +34,43 @@ static bool is_range(const struct mgx_plan_step *step)
     return step->kernel == &gpu_kernel_byte_range && gpu_range_is_plain(step);
 }
 
-// How many steps in front of a range write what it reads, all of it; 0: others do.
-static int producers_of(const struct gpu_range_plan *p, int s)
+// The steps in front of a range that write what it reads, all of it, in order; none: others do. There may be
+// steps between that have nothing to do with it.
+static int producers_of(const struct gpu_range_plan *p, int s, int *producer)
 {
+    enum { FAR = 12 };
     const struct mgx_plan_step *range = &p->plan->steps[s];
     int64_t missing = mgx_shape_elements(&range->in_value[0]->shape);
     const struct mgx_plan_value *root = mgx_plan_root(range->in_value[0], NULL);
     int count = 0, ranges = 0;
-    while (missing > 0 && count < GPU_RANGE_PRODUCERS && count < s) {
-        const struct mgx_plan_step *step = &p->plan->steps[s - 1 - count];
-        const struct gpu_call *call = gpu_range_call(p, s - 1 - count);
-        if (!call || mgx_plan_root(step->out_value, NULL) != root)
+    for (int i = s - 1; i >= 0 && i >= s - FAR && missing > 0; i--) {
+        const struct mgx_plan_step *step = &p->plan->steps[i];
+        const struct gpu_call *call = gpu_range_call(p, i);
+        if (mgx_plan_root(step->out_value, NULL) != root)
+            continue;
+        if (!call || count == GPU_RANGE_PRODUCERS)
             return 0;
         missing -= mgx_shape_elements(&step->out_value->shape);
         ranges += call->ranges;
-        count++;
+        producer[count++] = i;
+    }
+    for (int i = 0; i < count / 2; i++) {
+        const int other = producer[i];
+        producer[i] = producer[count - 1 - i];
+        producer[count - 1 - i] = other;
     }
     return missing == 0 && ranges <= GPU_RANGES_MOST ? count : 0;
 }
 
 static void find_producers(const struct gpu_range_plan *p, int s)
 {
-    const int producers = producers_of(p, s);
+    struct gpu_range_action *action = &p->actions[s];
+    const int producers = producers_of(p, s, action->producer);
     if (!producers)
         return;
-    p->actions[s].how = GPU_RANGE_JOINED;
-    p->actions[s].producers = producers;
-    p->actions[s].parts = gpu_range_parts(p, s, &p->actions[s].first_parts);
+    action->how = GPU_RANGE_JOINED;
+    action->producers = producers;
+    action->parts = gpu_range_parts(p, s, &action->first_parts);
     gpu_range_say(p, s, "joins what the steps in front leave");
 }
 
@@ -68,8 +78,9 @@ static void find_producers(const struct gpu_range_plan *p, int s)
 static void keep(const struct gpu_range_plan *p, int range)
 {
     size_t *bytes = &p->plan->block[MGX_PLAN_DEVICE].bytes;
-    for (int i = 1; i <= p->actions[range].producers; i++) {
-        struct gpu_call *call = (struct gpu_call *)(uintptr_t)gpu_range_call(p, range - i);
+    for (int i = 0; i < p->actions[range].producers; i++) {
+        const int s = p->actions[range].producer[i];
+        struct gpu_call *call = (struct gpu_call *)(uintptr_t)gpu_range_call(p, s);
         call->kept = true;
         call->kept_at = mgx_align64(*bytes);
         *bytes = call->kept_at + (size_t)call->ranges * 2 * sizeof(float);
@@ -108,11 +119,12 @@ struct places {
 static void find_places(const struct bundle *k, const struct mgx_context *x, int range,
                         struct places *to)
 {
-    const int producers = k->p.actions[range].producers;
+    const struct gpu_range_action *action = &k->p.actions[range];
+    const int last = action->producers - 1;
     to->range = mgx_context_address(x, &k->p.plan->steps[range].out);
     for (int i = 0; i < GPU_RANGE_PRODUCERS; i++) {
-        const int s = i < producers ? range - producers + i : range - 1;
-        const struct gpu_call *call = producers ? gpu_range_call(&k->p, s) : NULL;
+        const int s = last < 0 ? 0 : action->producer[i < last ? i : last];
+        const struct gpu_call *call = last < 0 ? NULL : gpu_range_call(&k->p, s);
         to->found[i] = call ? x->scratch[MGX_PLAN_DEVICE] + call->kept_at : to->range;
     }
 }

@@ -19,8 +19,9 @@ enum gpu_range_how {
 struct gpu_range_action {
     enum gpu_range_how how;
     int until; // the last step of what begins here
-    // Of a range: steps in front that leave it, 0: it is a kernel's own; how many ranges they leave, and the first.
-    int producers, parts, first_parts;
+    // Of a range: steps in front that leave it, in order, 0: it is a kernel's own; how many ranges they leave, and
+    // the first.
+    int producers, producer[GPU_RANGE_PRODUCERS], parts, first_parts;
     // Of bytes and of products that make them: their kernel, the step that has the floats as input x, and that
     // of the range.
     struct gpu_call call; // of a join too

@@ -304,29 +304,29 @@ static enum mgx_status quantize(const struct gpu_range_plan *p, const struct fou
 
 // --- a kernel that makes them ---
 
-// find(i): from number i, V bytes of the result, to floats. Why not; NULL if it can be.
+// find(i): from chunk i, V bytes of the result, to floats. Why not; NULL if it can be.
 static const char *emit_find(struct mgx_str *out, const struct mgx_shape *x,
                              const struct mgx_shape *y, const struct mgx_ins *pad, int v)
 {
     struct mgx_shape floats = *x;
     floats.type = y->type;
     if (!pad) {
-        mgx_str_printf(out, "FUNCTION i64 find(int i)\n{\n    return (i64)i * %d;\n}\n", v);
+        mgx_str_printf(out, "FUNCTION int find(int i)\n{\n    return i * %d;\n}\n", v);
         return mgx_shape_equal(&floats, y) && mgx_shape_is_packed(y) ? NULL : "gaps";
     }
     const struct mgx_ints pads = mgx_ins_ints(pad, "pads");
     int64_t step = y->lens[1];
     bool lines = x->strides[1] == 1 && y->strides[1] == 1;
     mgx_str_printf(out,
-                   "FUNCTION i64 find(int i)\n{\n    const int channel = i %% %" PRId64 " * %d;\n"
-                   "    int place = i / %" PRId64 ";\n    i64 at = channel;\n    bool in = true;\n",
+                   "FUNCTION int find(int i)\n{\n    const int channel = i %% %" PRId64 " * %d;\n"
+                   "    int place = i / %" PRId64 ", at = channel;\n    bool in = true;\n",
                    y->lens[1] / v, v, y->lens[1] / v);
     for (int axis = y->rank - 1; axis != 1; axis = axis == 2 ? 0 : axis - 1) {
         lines = lines && (y->lens[axis] == 1 || y->strides[axis] == step);
         step *= y->lens[axis];
         mgx_str_printf(out,
                        "    const int x%d = place %% %" PRId64 " - %" PRId64 ";\n"
-                       "    place /= %" PRId64 ";\n    at += (i64)x%d * %" PRId64 ";\n"
+                       "    place /= %" PRId64 ";\n    at += x%d * %" PRId64 ";\n"
                        "    in = in && x%d >= 0 && x%d < %" PRId64 ";\n",
                        axis, y->lens[axis], pads.v[axis], y->lens[axis], axis,
                        x->lens[axis] > 1 ? x->strides[axis] : 0, axis, axis, x->lens[axis]);
@@ -339,15 +339,23 @@ static const char *emit_find(struct mgx_str *out, const struct mgx_shape *x,
     return lines ? NULL : "an image that does not lie channels last";
 }
 
-// Neighbours a thread: 16 where threads are many.
+// Neighbours of a chunk: four, and where a chunk's place takes long to be found and chunks are many, eight.
 static int vector_of(const struct mgx_shape *y, bool padded)
 {
     enum { ENOUGH = 1 << 17 };
     const int64_t elements = mgx_shape_elements(y), line = padded ? y->lens[1] : elements;
-    int v = 16;
-    while (v > 4 && (elements / v < ENOUGH || line % v))
-        v /= 2;
-    return line % v ? 0 : v;
+    if (line % 4)
+        return 0;
+    return padded && line % 8 == 0 && elements / 8 >= ENOUGH ? 8 : 4;
+}
+
+// Chunks that a thread has under way, as long as there are blocks enough.
+static int each_of(int64_t chunks, int64_t blocks)
+{
+    int each = 4;
+    while (each > 1 && chunks < blocks * GPU_THREADS * each)
+        each /= 2;
+    return each;
 }
 
 static enum mgx_status make(const struct gpu_range_plan *p, const struct found *f,
@@ -366,12 +374,14 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
     const int v = vector_of(y, pad);
     int first = 0;
     const int parts = joined ? gpu_range_parts(p, f->range, &first) : 0;
-    if ((!joined && !pad) || !v || elements >= INT32_MAX)
+    if ((!joined && !pad) || !v || elements >= INT32_MAX / 2 ||
+        mgx_shape_space(&f->from->shape) >= INT32_MAX)
         return MGX_OK;
+    const int most = card->units * A_UNIT, each = each_of(elements / v, most);
     mgx_str_printf(&text,
                    "#define WIDTH %d\n#define PARTS %d\n#define FIRST_PARTS %d\n"
-                   "#define COUNT %d\n#define V %d\n",
-                   GPU_THREADS, parts, first, (int)(elements / v), v);
+                   "#define COUNT %d\n#define V %d\n#define EACH %d\n",
+                   GPU_THREADS, parts, first, (int)(elements / v), v, each);
     const char *why = emit_find(&text, &f->from->shape, y, pad, v);
     GPU_PUT(&text, extremes);
     GPU_PUT(&text, range_scale);
@@ -384,10 +394,9 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
     action->from = f->pad < 0 ? f->made : f->pad;
     action->x = f->pad < 0 ? f->x : 0;
     action->range = f->range;
-    action->call.how = gpu_launch_for(elements / v);
-    const unsigned most = (unsigned)card->units * A_UNIT;
-    if (action->call.how.grid[0] > most)
-        action->call.how.grid[0] = most;
+    action->call.how = gpu_launch_for((elements / v + each - 1) / each);
+    if (action->call.how.grid[0] > (unsigned)most)
+        action->call.how.grid[0] = (unsigned)most;
     action->call.how.dependent = card->features & GPU_DEPENDENT;
     action->call.unit = gpu_unit_of(m, "range_bytes", &text);
     mgx_str_fini(&text);

@@ -17,12 +17,12 @@ const struct gpu_call *gpu_range_call(const struct gpu_range_plan *p, int s)
 
 int gpu_range_parts(const struct gpu_range_plan *p, int range, int *first)
 {
-    const int producers = p->actions[range].producers;
+    const struct gpu_range_action *action = &p->actions[range];
     int ranges = 0;
-    assert(producers > 0);
+    assert(action->producers > 0);
     *first = 0;
-    for (int i = 1; i <= producers; i++) {
-        const struct gpu_call *call = gpu_range_call(p, range - i);
+    for (int i = action->producers - 1; i >= 0; i--) {
+        const struct gpu_call *call = gpu_range_call(p, action->producer[i]);
         *first = call ? call->ranges : 0;
         ranges += *first;
     }

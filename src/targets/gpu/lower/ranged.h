@@ -11,7 +11,7 @@
 
 #include "targets/gpu/lower/lower.h"
 
-enum { GPU_RANGES_MOST = 1 << 14 }; // that one block joins
+enum { GPU_RANGES_MOST = 1 << 16 }; // that one block joins
 
 // Does a range that somebody wants follow from the offer's results?
 bool gpu_is_ranged(const struct mgx_plan_offer *c);

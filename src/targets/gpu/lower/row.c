@@ -457,9 +457,11 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     } else {
         char value[16];
         snprintf(value, sizeof value, "n%d", d->row->result);
-        mgx_str_put(out, "    if (t == 0 && live)\n        ");
+        mgx_str_put(out, "    if (t == 0 && live) {\n        ");
         gpu_emit_store(out, c->out->type, "out", "at1", value);
         mgx_str_put(out, "\n");
+        gpu_emit_range_value(out, d->ranged, value);
+        mgx_str_put(out, "    }\n");
     }
     gpu_emit_range_end(out, d->ranged);
     mgx_str_put(out, "}\n");
@@ -511,7 +513,7 @@ enum mgx_plan_answer gpu_row_take(struct mgx_plan_offer *c, struct gpu_row *row)
     const struct gpu_launch how = {
         .grid = {(unsigned)((d.lanes + d.per_block - 1) / d.per_block), 1, 1},
         .block = {(unsigned)(d.threads * d.per_block), 1, 1}};
-    if (row->nodes[row->result].full && gpu_is_ranged(c) && how.grid[0] <= GPU_RANGES_MOST)
+    if (gpu_is_ranged(c) && how.grid[0] <= GPU_RANGES_MOST)
         d.ranged = (int)how.block[0];
     why = emit(&text, c, &d);
     if (why) {

@@ -523,7 +523,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         mgx_str_printf(out, "#define GROUPS %d\n", t->groups);
         GPU_PUT(out, wgmma_range);
     }
-    if (g->range.parts)
+    if (g->units == GPU_WGMMA_QUANTIZED)
         GPU_PUT(out, range_scale);
     mgx_str_put(out, "__shared__ u8 near_table[256];\n"
                      "#define PW_LOOK_UP(table, i) near_table[i]\n");
