@@ -485,6 +485,12 @@ static bool is_quantized_here(const struct function *f, const struct mgx_ins *in
     return ins->op == &mgx_op_quantizelinear;
 }
 
+// Does the table give it, on the way to the result?
+static bool is_found(const struct function *f, const struct mgx_ins *ins)
+{
+    return f->s->table && ins == f->s->found;
+}
+
 // Do both have the same zero point, one value or none?
 static bool same_zero(const struct mgx_ins *q, const struct mgx_ins *dq)
 {
@@ -502,8 +508,8 @@ static bool same_zero(const struct mgx_ins *q, const struct mgx_ins *dq)
 static void put_dequantized(const struct function *f, const struct mgx_ins *ins)
 {
     struct mgx_str *out = f->s->out;
-    const bool pair =
-        is_quantized_here(f, ins->in[0]) && (is_share(ins->in[0]) || same_zero(ins->in[0], ins));
+    const bool pair = !is_found(f, ins->in[0]) && is_quantized_here(f, ins->in[0]) &&
+                      (is_share(ins->in[0]) || same_zero(ins->in[0], ins));
     const bool shifts = !pair && ins->in_count == 3 && !is_zero(ins->in[2]);
     mgx_str_put(out, shifts ? "(float)((" : "(float)(");
     if (pair)
@@ -520,6 +526,17 @@ static void put_dequantized(const struct function *f, const struct mgx_ins *ins)
     mgx_str_put(out, ")");
 }
 
+// The byte's place in the table and what is there, with its sign.
+static void put_looked_up(const struct function *f, const char *name, const struct mgx_ins *result)
+{
+    struct mgx_str *out = f->s->out;
+    const bool sign = result->shape.type == MGX_INT8;
+    mgx_str_printf(out, sign ? "(i64)(PW_LOOK_UP(%s_table, (int)(" : "PW_LOOK_UP(%s_table, (int)(",
+                   name);
+    put_name(f, f->s->byte);
+    mgx_str_put(out, sign ? ") & 255) ^ 128) - 128" : ") & 255)");
+}
+
 static enum mgx_status check_quantizing(const struct mgx_ins *ins, struct mgx_diag *diag)
 {
     const bool to = ins->op == &mgx_op_quantizelinear;
@@ -533,10 +550,14 @@ static enum mgx_status check_quantizing(const struct mgx_ins *ins, struct mgx_di
     return MGX_OK;
 }
 
-static void put_value(const struct function *f, const struct mgx_ins *ins)
+static void put_value(const struct function *f, const char *name, const struct mgx_ins *ins)
 {
     struct mgx_str *out = f->s->out;
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
+    if (is_found(f, ins)) {
+        put_looked_up(f, name, ins);
+        return;
+    }
     if (is_quantizing(ins)) {
         if (ins->op == &mgx_op_quantizelinear)
             put_quantized(f, ins);
@@ -582,14 +603,14 @@ static enum mgx_status check(const struct mgx_ins *ins, struct mgx_diag *diag)
     return MGX_OK;
 }
 
-static void put_lines(const struct function *f)
+static void put_lines(const struct function *f, const char *name)
 {
     int at = 0;
     for (const struct mgx_ins *ins = f->first; ins != f->end; ins = ins->next) {
         if (!is_line(ins))
             continue;
         mgx_str_printf(f->s->out, "    const %s v%d = ", mgx_source_type(ins->shape.type), at++);
-        put_value(f, ins);
+        put_value(f, name, ins);
         mgx_str_put(f->s->out, ";\n");
     }
 }
@@ -641,17 +662,6 @@ static void put_table(const struct function *f, const char *name)
     mgx_str_put(out, "};\n");
 }
 
-// The byte's place in the table and what is there, with its sign.
-static void put_looked_up(const struct function *f, const char *name, const struct mgx_ins *result)
-{
-    struct mgx_str *out = f->s->out;
-    const bool sign = result->shape.type == MGX_INT8;
-    mgx_str_printf(out, sign ? "(i64)(PW_LOOK_UP(%s_table, (int)(" : "PW_LOOK_UP(%s_table, (int)(",
-                   name);
-    put_name(f, f->s->byte);
-    mgx_str_put(out, sign ? ") & 255) ^ 128) - 128" : ") & 255)");
-}
-
 static enum mgx_status put_function(const struct function *f, const char *name,
                                     const struct mgx_ins *const *results, int count,
                                     struct mgx_diag *diag)
@@ -669,10 +679,10 @@ static enum mgx_status put_function(const struct function *f, const char *name,
     if (f->s->table)
         put_table(f, name);
     put_head(f, name, results, count);
-    put_lines(f);
+    put_lines(f, name);
     for (int i = 0; i < count; i++) {
         mgx_str_printf(f->s->out, "    *y%d = ", i);
-        if (f->s->table)
+        if (f->s->table && !f->s->found)
             put_looked_up(f, name, results[i]);
         else
             put_name(f, results[i]);
@@ -697,7 +707,7 @@ enum mgx_status mgx_source_body(struct mgx_source *s, const char *name,
     for (int i = 0; i < count; i++)
         results[i] = mgx_module_result(body, i);
     struct function f = {s, params, param_count, body->first, NULL};
-    if (s->table) { // the rest is in it
+    if (s->table && !s->found) { // the rest is in it
         assert(count == 1 && s->byte);
         f.end = is_line(s->byte) ? s->byte->next : body->first;
     }

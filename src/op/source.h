@@ -26,9 +26,9 @@
 // without a zero point, pw_rounded_share(q, scale, low, high, zero). 1 / scale is how many steps
 // there are. Of pw_last_share, nothing but a result, the last 8 bits are pw_quantized_share's.
 //
-// A body that has a table computes the byte that the table is of and looks its result up; the
-// dialect defines PW_TABLE, how an array of bytes begins that all functions read, and may define
-// PW_LOOK_UP(table, i), where a copy of it is nearer.
+// A body that has a table computes the byte that the table is of and looks up its result, or what
+// is found on the way to it; the dialect defines PW_TABLE, how an array of bytes begins that all
+// functions read, and may define PW_LOOK_UP(table, i), where a copy of it is nearer.
 //
 // Values of float and of narrower floats are pw_real, doubles double, bool and signed integers i64,
 // other integers u64; loading and storing is the kernel's own affair (mgx_source_type names the
@@ -50,7 +50,8 @@ struct mgx_source {
     bool doubles;                                // ... and the helpers for doubles
     uint64_t real;        // parameters of integers that are given as pw_real, a bit each
     const uint8_t *table; // NULL, or what the next body's result is for each byte of `byte`, one of
-    const struct mgx_ins *byte; // its instructions or parameters
+    const struct mgx_ins *byte;  // its instructions or parameters
+    const struct mgx_ins *found; // what the table gives: one of its instructions; NULL: the result
 };
 
 // Writes the helpers that the texts call; `out` is the caller's and collects everything.

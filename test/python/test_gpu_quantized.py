@@ -204,8 +204,9 @@ def test_maxima(kind, k, stride, padding):
 
 @pytest.mark.parametrize("kinds", [("uint8", "uint8"), ("int8", "int8"), ("int8", "uint8")])
 @pytest.mark.parametrize("product", [True, False])
-def test_tables(kinds, product):
-    """What is a function of one byte is looked up, behind a product and alone."""
+@pytest.mark.parametrize("residual", [False, True])
+def test_tables(kinds, product, residual):
+    """What is a function of one byte is looked up, behind a product and alone, as the result and on the way to it."""
     b, (ka, kb) = Builder([SEED, 5]), kinds
     shape, low = [40, 64], {"int8": -128, "uint8": 0}
     if product:
@@ -219,13 +220,20 @@ def test_tables(kinds, product):
         byte = b.bytes(ka, shape)
         y = b.param(byte)
     zero = np.array(7, ka)
-    y = b.op("dequantizelinear", [y, b.over(np.float32(0.03), shape), b.over(zero, shape)])
+    y = b.op("dequantizelinear", [y, b.over(np.float32(0.03137), shape), b.over(zero, shape)])
     z = b.op("quantizelinear", [b.op("erf", [y]), b.over(np.float32(1 / 127), shape), b.over(np.int8(0), shape)])
     z = b.op("dequantizelinear", [z, b.over(np.float32(1 / 127), shape), b.over(np.int8(0), shape)])
     y = b.op("quantizelinear", [b.op("mul", [y, z]), b.over(np.float32(0.02), shape), b.over(np.array(low[kb] + 9, kb), shape)])
-    x = (byte.astype(np.float64) - 7) * np.float32(0.03)
+    x = (byte.astype(np.float64) - 7) * np.float32(0.03137)
     z = np.rint(np.vectorize(math.erf)(x) * 127) / 127
-    b.check(y, x * z / 0.02 + low[kb] + 9, kb)
+    want = x * z / 0.02 + low[kb] + 9
+    if residual:
+        found, other = np.clip(np.rint(want), low[kb], low[kb] + 255), b.bytes("int8", shape)
+        y = b.op("dequantizelinear", [y, b.over(np.float32(0.02), shape), b.over(np.array(low[kb] + 9, kb), shape)])
+        r = b.op("dequantizelinear", [b.param(other), b.over(np.float32(0.013), shape), b.over(np.int8(5), shape)])
+        y = b.op("quantizelinear", [b.op("add", [y, r]), b.over(np.float32(0.027), shape), b.over(np.array(low[kb] + 40, kb), shape)])
+        want = ((found - low[kb] - 9) * float(np.float32(0.02)) + (other - 5.0) * float(np.float32(0.013))) / float(np.float32(0.027)) + low[kb] + 40
+    b.check(y, want, kb)
 
 
 def dequantized(b, y, s, z, shape):

@@ -108,13 +108,27 @@ static bool has_source(struct mgx_source *s, const char *name, const struct mgx_
                                          : mgx_source_ins(s, name, ins, &quiet)) == MGX_OK;
 }
 
-// How many instructions a byte passes before it is the body's result, at most.
-static int lines_behind(const struct mgx_ins *byte)
+// How many instructions a byte passes before it is `to`, at most; NULL: the body's result.
+static int lines_behind(const struct mgx_ins *byte, const struct mgx_ins *to)
 {
     int count = 0;
-    for (const struct mgx_ins *ins = byte->next; ins; ins = ins->next)
+    for (const struct mgx_ins *ins = byte->next; ins && ins != to; ins = ins->next)
         count += !(ins->op->flags & MGX_OP_BUILTIN);
-    return count;
+    return count + (to != NULL);
+}
+
+// The same of bytes on the way: the longest function from the first byte that has one to another.
+static void find_table_on_the_way(const struct mgx_plan_offer *c, const struct mgx_module *body,
+                                  int least, struct mgx_source *s)
+{
+    for (const struct mgx_ins *from = body->first; from && !s->table; from = from->next)
+        for (const struct mgx_ins *to = body->last; to != from && !s->table; to = to->prev)
+            if (from->op == &mgx_op_quantizelinear && to->op == &mgx_op_quantizelinear &&
+                lines_behind(from, to) >= least) {
+                s->table = mgx_plan_table_between(c->arena, body, from, to);
+                s->byte = from;
+                s->found = to;
+            }
 }
 
 // Is the result a function of one byte on its way, the first such one? Where that is long, it is
@@ -128,11 +142,14 @@ static void find_table(const struct mgx_plan_offer *c, const struct mgx_ins *las
         return;
     const struct mgx_module *body = last->mod[0];
     const int count = mgx_module_parameters(body, params, MOST);
-    if (count == 1 && lines_behind(params[0]) >= LONG)
+    s->found = NULL;
+    if (count == 1 && lines_behind(params[0], NULL) >= LONG)
         s->table = mgx_plan_table_of(c->arena, body, s->byte = params[0]);
     for (const struct mgx_ins *ins = body->first; ins && !s->table; ins = ins->next)
-        if (ins->op == &mgx_op_quantizelinear && lines_behind(ins) >= LONG)
+        if (ins->op == &mgx_op_quantizelinear && lines_behind(ins, NULL) >= LONG)
             s->table = mgx_plan_table_of(c->arena, body, s->byte = ins);
+    if (!s->table)
+        find_table_on_the_way(c, body, LONG, s);
 }
 
 static const char quick[] =
