@@ -98,7 +98,8 @@ static size_t shared_bytes(const struct bytes *b)
     const size_t head = (size_t)q->lens[q->rank - 1], head_v = (size_t)w->lens[w->rank - 1];
     const size_t rows = (size_t)(b->warps / b->shares) * STEP, keys = (size_t)b->keys;
     const size_t desks = (size_t)b->warps * (head_v * STEP + 64) * sizeof(float);
-    return PAD + (rows + keys) * (head + PAD) + keys * (head_v + PAD) + (b->shares > 1 ? desks : 0);
+    return PAD + (rows + keys) * (head + PAD) + keys * (head_v + PAD + sizeof(int32_t)) +
+           (b->shares > 1 ? desks : 0);
 }
 
 enum { GROUP = 128, WARPS = 4 };
