@@ -24,6 +24,7 @@
 #include "base/size.h"
 #include "pass/engine/byte_attention.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/product.h"
 #include "pass/engine/rewrite.h"
 
 enum { DEEPEST = 12 }; // moves from where a value was quantized to where it is read
@@ -356,10 +357,8 @@ static bool has_parts(const struct mgx_ins *x)
            (axis == 1 || axis == 1 - x->shape.rank) && mgx_shape_elements(&x->shape) >= LARGE;
 }
 
-static struct mgx_ins *emit_pad(struct mgx_ins *at, struct mgx_ins *x, double value)
+static struct mgx_ins *pad_whole(struct mgx_ins *at, struct mgx_ins *x, double value)
 {
-    if (has_parts(x))
-        return pad_parts(at, x, value);
     const struct mgx_ints padding = mgx_ins_ints(at, "padding");
     const int rank = at->in[0]->shape.rank, spatial = rank - 2;
     int64_t pads[2 * MGX_MAX_RANK] = {0};
@@ -370,6 +369,23 @@ static struct mgx_ins *emit_pad(struct mgx_ins *at, struct mgx_ins *x, double va
     return mgx_emit_before(at, &mgx_op_pad,
                            MGX_ATTRS(mgx_ints("pads", pads, 2 * rank), mgx_real("value", value)),
                            MGX_IN(x));
+}
+
+static struct mgx_ins *emit_pad(struct mgx_ins *at, struct mgx_ins *x, double value)
+{
+    return has_parts(x) ? pad_parts(at, x, value) : pad_whole(at, x, value);
+}
+
+// Does the target's product do that padding on its way? `alone`: nothing else reads what is padded.
+static bool is_padded_on_the_way(const struct mgx_rewriter *r, struct mgx_ins *at,
+                                 struct mgx_ins *x, double value, bool alone)
+{
+    struct mgx_ins *whole = alone ? pad_whole(at, x, value) : NULL;
+    const struct mgx_product_roles roles = {.product = at, .pad = whole};
+    const bool takes = whole && mgx_target_takes(r->call->options, &roles);
+    if (whole)
+        mgx_remove(whole);
+    return takes;
 }
 
 // The one value that is spread over all places, whatever its rank; NULL: there are several.
@@ -399,11 +415,14 @@ static struct mgx_ins *before_quantized(struct mgx_ins *at, struct mgx_ins *x)
 
 // The image with the padding in it, of the zero point's value. Where only the run knows that, zeros
 // go around what is quantized to it.
-static struct mgx_ins *pad(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *p)
+static struct mgx_ins *pad(const struct mgx_rewriter *r, struct mgx_ins *at, struct mgx_ins *x,
+                           struct mgx_ins *p, bool alone)
 {
     int64_t value;
     if (known(p, &value))
-        return emit_pad(at, x, (double)value);
+        return is_padded_on_the_way(r, at, x, (double)value, alone)
+                   ? pad_whole(at, x, (double)value)
+                   : emit_pad(at, x, (double)value);
     struct mgx_ins *in[3], *q = x;
     while (rearranges(q))
         q = q->in[0];
@@ -499,7 +518,7 @@ static struct mgx_ins *bare_convolution(struct mgx_rewriter *r, struct mgx_ins *
     if (!w->literal || mgx_ins_int(ins, "padding_mode") != 0 ||
         (p && mgx_shape_elements(&p->shape) != 1) || (!is_nothing(q) && !q->literal))
         return NULL;
-    x = padded ? pad(ins, x, p) : x;
+    x = padded ? pad(r, ins, x, p, is_nothing(q)) : x;
     struct mgx_ins *y = convolve(r, ins, x, w, groups, padded);
     if (is_nothing(q))
         return less_known(ins, y, p, w->literal, 0, 1);

@@ -14,6 +14,7 @@
 
 #include "op/reference/window.h"
 #include "pass/engine/constant.h"
+#include "pass/engine/emit.h"
 #include "pass/engine/product.h"
 #include "pass/engine/region.h"
 
@@ -98,18 +99,42 @@ static bool find_maker(struct mgx_ins *conv, struct mgx_product_roles *roles)
 
 // A convolution of bytes that something element-wise reads may take what puts bytes around its
 // image.
-static bool find_padding(struct mgx_ins *conv, struct mgx_product_roles *roles)
+static bool may_pad(const struct mgx_ins *conv)
 {
-    struct mgx_ins *pad = pad_of(conv);
+    const struct mgx_ins *pad = pad_of(conv);
     if (!pad)
         return false;
     const struct mgx_window_attr window = mgx_window_of(conv);
-    if (!may_take(pad, conv) || mgx_ins_int(pad, "mode") != 0 || conv->in_count != 2 ||
-        !mgx_used_once(conv) || !mgx_is_elementwise(conv->uses->user) ||
-        !mgx_window_is_unpadded(&window))
+    return pad->owner == conv->owner && mgx_ins_int(pad, "mode") == 0 && conv->in_count == 2 &&
+           mgx_used_once(conv) && mgx_is_elementwise(conv->uses->user) &&
+           mgx_window_is_unpadded(&window);
+}
+
+static bool find_padding(struct mgx_ins *conv, struct mgx_product_roles *roles)
+{
+    struct mgx_ins *pad = pad_of(conv);
+    if (!may_pad(conv) || !mgx_used_once(pad))
         return false;
     roles->pad = pad;
     return true;
+}
+
+// What is put around an image for several convolutions, each of which may take it: one for each.
+static enum mgx_status part_padding(const struct mgx_pass_call *c, struct mgx_ins *pad)
+{
+    for (const struct mgx_use *use = pad->uses; use; use = use->next) {
+        const struct mgx_product_roles roles = {.product = use->user, .pad = pad};
+        if (!mgx_is_product(use->user) || pad_of(use->user) != pad || !may_pad(use->user) ||
+            !mgx_target_takes(c->options, &roles))
+            return MGX_OK;
+    }
+    while (pad->uses && pad->uses->next) {
+        struct mgx_ins *conv = pad->uses->user, *own = mgx_emit_again(conv, pad, pad->in, 1);
+        if (!own)
+            return mgx_program_status(c->program, c->diag);
+        mgx_set_input(conv, 0, own);
+    }
+    return MGX_OK;
 }
 
 // What the product takes of what is done before it.
@@ -156,6 +181,9 @@ static void find_end(const struct mgx_pass_call *c, struct mgx_product_roles *ro
 
 static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module *m)
 {
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        if (ins->op == &mgx_op_pad && ins->uses && ins->uses->next)
+            TRY(part_padding(c, ins));
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
         if (!mgx_is_product(ins) || !ins->uses || !mgx_shape_is_static(&ins->shape))

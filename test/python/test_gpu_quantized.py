@@ -162,6 +162,37 @@ def test_convolutions(case):
 
 
 @pytest.mark.parametrize("case", range(CASES + 2))
+def test_borders(case):
+    """Whole lines of channels whose zero point lies around the image, one reader of it or two; the first case is large
+    enough to be packed before it is multiplied where pixels have few channels."""
+    b = Builder([SEED, 12, case])
+    kind, large = b.pick("int8", "uint8"), case == 0
+    size = [2, 32, 120, 113] if large else [b.pick(1, 3), 16 * b.pick(1, 2, 3, 4, 8, 9), b.pick(5, 13, 24, 40), b.pick(4, 7, 20, 33)]
+    k = [3, 3] if large else [b.pick(1, 2, 3, 5), b.pick(2, 3, 4)]
+    stride, padding = [b.pick(1, 1, 2), b.pick(1, 1, 2)], [b.pick(*range(k[0])), b.pick(*range(1, k[1]))]
+    if large:
+        stride, padding = [1, 1], [1, 1]
+    if k[0] > size[2] + 2 * padding[0]:
+        k[0], padding[0] = 1, 0
+    p, shown = np.array(b.pick(*{"int8": [5, -77], "uint8": [3, 131]}[kind]), kind), b.bytes("int8", [size[0], 16, *size[2:]])
+    every = np.arange(size[1]) % 16  # the image is made by a convolution that repeats channels
+    image = b.op("quant_convolution", [b.param(shown), b.literal(np.eye(16, dtype=np.int8)[every].reshape(size[1], 16, 1, 1))], padding=[0, 0], stride=[1, 1], dilation=[1, 1], group=1)
+    image = b.op("dequantizelinear", [image, b.over(np.float32(1), size)])
+    image = b.op("quantizelinear", [image, b.over(np.float32(1), size), b.over(p, size)])
+    x = np.clip(shown[:, every].astype(np.int64) + int(p), *{"int8": (-128, 127), "uint8": (0, 255)}[kind])
+    sums, want = [], 0
+    for out in [b.pick(2, 16, 24, 64, 130)] * b.pick(1, 2):
+        w = b.bytes("int8", [out, size[1]] + k)
+        y = b.op("quant_convolution", [image, b.literal(w), b.literal(np.array([p]))], padding=padding, stride=stride, dilation=[1, 1], group=1)
+        sums.append(y)
+        want = want + convolution(x.astype(np.int64) - int(p), w.astype(np.int64), stride, padding, [1, 1], 1)
+    finish(b, sums[0] if len(sums) == 1 else b.op("add", sums), want, list(want.shape))
+    said = b.program.explain()
+    if ": gpu::wgmma" in said and b.program.get_output_shapes()[0].type_string() != "int32_type" and not large:
+        assert "border by a table" in said, said
+
+
+@pytest.mark.parametrize("case", range(CASES + 2))
 def test_depthwise(case):
     """Windows that begin at even and at odd pixels, of several words; places that are cut off at the right and below."""
     b = Builder([SEED, 3, case])

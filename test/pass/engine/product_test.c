@@ -79,6 +79,32 @@ CASE(a_padded_image_that_is_made)
     mgx_program_destroy(p);
 }
 
+CASE(an_image_that_is_padded_for_two)
+{
+    struct mgx_program *p =
+        fused("module: \"main\"\n"
+              "x = @param:x -> uint8_type, {1, 2, 4, 4}, {32, 16, 4, 1}\n"
+              "w = @literal{1, 2, 3, 4} -> int8_type, {2, 2, 1, 1}, {2, 1, 1, 1}\n"
+              "v = @literal{4, 3, 2, 1} -> int8_type, {2, 2, 1, 1}, {2, 1, 1, 1}\n"
+              "p = pad[pads={0, 0, 1, 1, 0, 0, 1, 1},value=3](x)\n"
+              "y = quant_convolution[padding={0, 0},stride={1, 1},dilation={1, 1},group=1](p, w)\n"
+              "z = quant_convolution[padding={0, 0},stride={1, 1},dilation={1, 1},group=1](p, v)\n"
+              "a = convert[target_type=2](y)\n"
+              "b = convert[target_type=2](z)\n"
+              "@9 = @return(a, b)\n");
+    int groups = 0;
+    for (const struct mgx_ins *ins = mgx_program_main(p)->first; ins; ins = ins->next) {
+        struct mgx_product_roles roles;
+        CHECK(ins->op != &mgx_op_pad);
+        if (ins->op == &mgx_op_group) {
+            groups++;
+            CHECK(mgx_read_product(ins, &roles) && roles.pad && roles.end && !roles.make);
+        }
+    }
+    CHECK(groups == 2);
+    mgx_program_destroy(p);
+}
+
 CASE(a_factor_of_every_channel)
 {
     OF_GROUP("module: \"main\"\n"
@@ -131,5 +157,5 @@ CASE(who_is_not_asked_takes_what_is_behind)
 }
 
 TEST_MAIN(ROW(a_product_and_what_reads_it) ROW(a_padded_image_that_is_made)
-              ROW(a_factor_of_every_channel) ROW(other_bodies_have_no_roles)
-                  ROW(who_is_not_asked_takes_what_is_behind))
+              ROW(an_image_that_is_padded_for_two) ROW(a_factor_of_every_channel)
+                  ROW(other_bodies_have_no_roles) ROW(who_is_not_asked_takes_what_is_behind))

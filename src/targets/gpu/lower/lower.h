@@ -132,6 +132,9 @@ bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
 
 // Whether depthwise convolutions of bytes take what puts bytes around their image.
 bool gpu_direct_pads(const struct mgx_ins *pad, const struct mgx_ins *conv);
+// Whether the Hopper kernel does what this puts around a convolution's image of bytes: wgmma_border.c.
+bool gpu_wgmma_pads(const struct gpu_device *d, const struct mgx_ins *pad,
+                    const struct mgx_ins *conv);
 // What products take (takes.c, pass/engine/product.h); `user` is the device.
 struct mgx_product_roles;
 bool gpu_takes(void *user, const struct mgx_product_roles *roles);

@@ -115,7 +115,7 @@ static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_prod
         const int64_t own = c->in[p->operand[1]].lens[1];
         const int64_t channels = i ? own : gpu_product_channels(c, p);
         if (!gpu_product_is_dot(p))
-            t->by[i] = (i || !p->make) && in_runs(s, 1, channels, values);
+            t->by[i] = (i || (!p->make && !p->pad)) && in_runs(s, 1, channels, values);
         else if (in_runs(s, i ? last - 1 : last, p->depth, values))
             t->by[i] = 1;
         else if (pieces == 1 && in_runs(s, i ? last : last - 1, i ? p->columns : p->rows, values))
@@ -130,8 +130,9 @@ static void choose_words(const struct mgx_plan_offer *c, const struct gpu_produc
     for (int i = 0; i < 2; i++) {
         const struct mgx_shape *s = &c->in[p->operand[i]];
         const int64_t channels = c->in[p->operand[1]].lens[1];
-        t->words[i] = gpu_product_is_dot(p) ? in_runs(s, i ? s->rank - 2 : s->rank - 1, p->depth, 4)
-                                            : (i || !p->make) && in_runs(s, 1, channels, 4);
+        t->words[i] = gpu_product_is_dot(p)
+                          ? in_runs(s, i ? s->rank - 2 : s->rank - 1, p->depth, 4)
+                          : (i || (!p->make && !p->pad)) && in_runs(s, 1, channels, 4);
     }
 }
 

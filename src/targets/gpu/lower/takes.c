@@ -72,6 +72,7 @@ bool gpu_takes(void *user, const struct mgx_product_roles *roles)
     if (roles->make)
         return gpu_wgmma_packs(user, roles->make, roles->product);
     if (roles->pad)
-        return gpu_direct_pads(roles->pad, roles->product);
+        return gpu_direct_pads(roles->pad, roles->product) ||
+               gpu_wgmma_pads(user, roles->pad, roles->product);
     return !roles->factor;
 }

@@ -22,7 +22,8 @@ static enum mgx_status bring_b(struct mgx_plan *plan, const struct gpu_wgmma_cal
                                struct mgx_diag *diag)
 {
     const struct mgx_memory *memory = plan->machine->memory;
-    const size_t bytes = gpu_wgmma_packed_bytes(&k->g);
+    const size_t packed_bytes = gpu_wgmma_packed_bytes(&k->g);
+    const size_t bytes = packed_bytes + gpu_wgmma_border_bytes(&k->g);
     struct mgx_queue *queue = memory->queue_create(memory);
     void *host = malloc(bytes);
     enum mgx_status status = MGX_OK;
@@ -31,6 +32,8 @@ static enum mgx_status bring_b(struct mgx_plan *plan, const struct gpu_wgmma_cal
     if (status == MGX_OK) {
         mgx_plan_join_fill(&plan->store, k->weights.data, false);
         const bool packed = gpu_wgmma_pack(plan->machine, &k->g, &k->weights, host);
+        if (k->g.border.kinds)
+            gpu_wgmma_put_border(&k->g, &k->weights, (char *)host + packed_bytes);
         mgx_plan_join_drop(&plan->store, k->weights.data);
         status =
             packed ? memory->copy_in(queue, k->packed, host, bytes, diag) : mgx_fail_memory(diag);
@@ -88,17 +91,19 @@ enum mgx_status gpu_wgmma_run(const struct gpu_wgmma_call *k, const struct mgx_p
                               void *const *more, int more_count, struct mgx_diag *diag)
 {
     struct gpu_device *d = gpu_machine(args->machine)->device;
-    struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS + 1 + GPU_WGMMA_MORE];
+    struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS + 2 + GPU_WGMMA_MORE];
     void *ranges = k->base.ranges ? gpu_ranges_place(&k->base, args) : NULL;
     _Alignas(64) unsigned char a[GPU_TENSOR_MAP_BYTES];
     struct gpu_tensor_map map = k->g.map;
-    void *b = k->packed;
+    void *b = k->packed, *border = (char *)b + gpu_wgmma_packed_bytes(&k->g);
     assert(more_count <= GPU_WGMMA_MORE);
     TRY(place_a(k, args, &map.address, diag));
     TRY(d->api->tensor_map(d, &map, a, diag));
     int count = gpu_wgmma_args(&k->g, a, k->b, &map.address, &b, &args->out, list);
     for (int i = 0; i < k->base.in_count; i++)
         list[count++] = (struct gpu_arg){&args->in[k->base.in[i]], sizeof(void *), true};
+    if (k->g.border.kinds)
+        list[count++] = (struct gpu_arg){&border, sizeof border, true};
     if (k->base.ranges)
         list[count++] = (struct gpu_arg){&ranges, sizeof ranges, true};
     for (int i = 0; i < more_count; i++)
@@ -129,13 +134,6 @@ struct gpu_wgmma_size gpu_wgmma_size_of(const struct mgx_plan_offer *c,
                                    .image = g->image,
                                    .result_bytes = gpu_wgmma_result_bytes(c, g),
                                    .pairs = gpu_wgmma_pairs(c, g)};
-}
-
-// Of an image that is packed first: a launch of its own, which reads and writes it.
-double gpu_wgmma_packing(const struct gpu_wgmma_product *g, double size)
-{
-    static const double launch = 1.1, bytes_a_microsecond = 3e6;
-    return g->fold.bytes ? launch + 2 * size * (double)g->fold.bytes / bytes_a_microsecond : 0;
 }
 
 // What bytes bring, by the model of the card: the same product of 16 bits beside it, whose block of
@@ -181,8 +179,10 @@ static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmm
 {
     struct gpu_wgmma_call *k = MGX_NEW(c->arena, struct gpu_wgmma_call);
     void *packed =
-        is_shared(g) ? gpu_few_place_rows(c, c->constant[g->p.operand[1]], g->p.columns, g->p.depth)
-                     : mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g), c->diag);
+        is_shared(g)
+            ? gpu_few_place_rows(c, c->constant[g->p.operand[1]], g->p.columns, g->p.depth)
+            : mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g) + gpu_wgmma_border_bytes(g),
+                                   c->diag);
     if (!k || !packed) {
         mgx_str_fini(text);
         return packed ? mgx_plan_no_memory(c) : MGX_PLAN_FAILED;
@@ -230,9 +230,10 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     c->flops = 2.0 * (double)g.rows * (double)g.p.columns * (double)g.p.depth;
     gpu_wgmma_name(&t, &detail);
     mgx_str_printf(&detail, "%s%s%s", g.units == GPU_WGMMA_TF32 ? ", TF32" : "",
-                   g.fold.bytes ? ", packed"
-                   : g.image    ? ", gathered"
-                                : "",
+                   g.fold.bytes     ? ", packed"
+                   : g.border.kinds ? ", gathered, its border by a table"
+                   : g.image        ? ", gathered"
+                                    : "",
                    g.p.tail ? ", element-wise tail" : "");
     if (g.p.batches > 1 && !gpu_product_is_dot(&g.p))
         mgx_str_printf(&detail, ", %d of %d groups in a tile", g.groups_of_unit, (int)g.p.batches);

@@ -55,6 +55,11 @@ struct gpu_wgmma_product {
     struct gpu_tensor_map map; // of a, without its address
     int step[GPU_WGMMA_AXES], pad[GPU_WGMMA_AXES], far[GPU_WGMMA_AXES]; // of the gathering
     struct gpu_wgmma_fold fold;
+    // Bytes that are not 0 beside an image that is gathered as it lies: most taps outside on either side, and how
+    // many kinds of places there are (wgmma_border.c); 0: none.
+    struct {
+        int low[GPU_WGMMA_AXES], high[GPU_WGMMA_AXES], kinds;
+    } border;
     // Results are bytes, finished four by four in registers: sixteen columns of b are packed in the order
     // that gives a thread four neighbours.
     bool quads;
@@ -91,6 +96,9 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
 // them before that, by `pad`; NULL: none.
 const char *gpu_wgmma_read_quantized(struct mgx_plan_offer *c, const struct mgx_shape *x,
                                      const struct mgx_ins *pad, struct gpu_wgmma_product *g);
+
+// Microseconds of a launch that packs an image of values of so many bytes.
+double gpu_wgmma_packing(const struct gpu_wgmma_product *g, double size);
 
 // One stride for all of these axes together, in their order; false if there is none.
 bool gpu_wgmma_merge(const struct mgx_shape *s, const int *axes, int count, int64_t *stride);
@@ -220,6 +228,15 @@ enum { GPU_WGMMA_ARGS = 5 };
 int gpu_wgmma_args(const struct gpu_wgmma_product *g, const void *map_a, const void *map_b,
                    void *const *a, void *const *b, void *const *out, struct gpu_arg *list);
 
+// --- wgmma_border.c ---
+// Sets `border` of an image as it lies; false: what lies beside it cannot be done so.
+bool gpu_wgmma_read_border(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g);
+// Of the table, which lies behind the packed constant operand.
+size_t gpu_wgmma_border_bytes(const struct gpu_wgmma_product *g);
+void gpu_wgmma_put_border(const struct gpu_wgmma_product *g, const struct mgx_tensor *weights,
+                          void *to);
+void gpu_wgmma_emit_border(struct mgx_str *out, const struct gpu_wgmma_product *g);
+
 // --- wgmma.c ---
 struct gpu_wgmma_call {         // state of a step
     struct gpu_call base;       // first: its unit and its kernel
@@ -242,8 +259,6 @@ enum mgx_status gpu_wgmma_run(const struct gpu_wgmma_call *k, const struct mgx_p
                               struct mgx_diag *diag) MGX_NODISCARD;
 struct gpu_wgmma_size gpu_wgmma_size_of(const struct mgx_plan_offer *c,
                                         const struct gpu_wgmma_product *g);
-// Microseconds of a launch that packs an image of values of so many bytes.
-double gpu_wgmma_packing(const struct gpu_wgmma_product *g, double size);
 
 // --- wgmma_quantize.c ---
 struct gpu_wgmma_quantizing {  // floats that become bytes

@@ -295,6 +295,34 @@ static bool set_unit(struct gpu_wgmma_product *g, const struct mgx_shape *x)
     return g->groups_of_unit > 0;
 }
 
+// Of an image that is packed first: a launch of its own, which reads and writes it.
+double gpu_wgmma_packing(const struct gpu_wgmma_product *g, double size)
+{
+    static const double launch = 1.1, bytes_a_microsecond = 3e6;
+    return g->fold.bytes ? launch + 2 * size * (double)g->fold.bytes / bytes_a_microsecond : 0;
+}
+
+// Does the end read whole numbers that are computed: sums of windows, which the product may take off by itself?
+static bool takes_sums(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
+{
+    bool sums = false;
+    for (int e = 0; e < g->p.extra_count; e++)
+        sums = sums || (c->in[g->p.extra[e]].type == MGX_INT32 && !c->constant[g->p.extra[e]]);
+    return sums;
+}
+
+// The copy engine takes as long for a pixel of few bytes as for one of 128: bytes whose taps of a row are
+// one pixel, when they are packed, are asked for once and not tap by tap. Is that worth the packing?
+static bool is_better_packed(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *lies,
+                             const struct gpu_wgmma_product *packed)
+{
+    static const double pixel = 1.6e-3; // microseconds of a multiprocessor's engine
+    const int units = gpu_machine(c->machine)->device->properties.units;
+    const bool sums = lies->p.columns == 1 || takes_sums(c, lies);
+    const double saved = (double)lies->rows * (lies->blocks - packed->blocks) * pixel / units;
+    return packed->size == 1 && !sums && saved > gpu_wgmma_packing(packed, 1);
+}
+
 static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
     const struct mgx_shape *x = &c->in[g->p.operand[0]];
@@ -307,8 +335,13 @@ static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_p
     set_depths(g, false);
     if (!g->p.make && is_point(g) && plain_matrix(g, x))
         return NULL;
-    if (!g->p.make && set_image_as_it_lies(c, g))
+    struct gpu_wgmma_product packed = *g;
+    if (!g->p.make && set_image_as_it_lies(c, g) && gpu_wgmma_read_border(c, g)) {
+        if (set_fold(c, &packed) && is_better_packed(c, g, &packed))
+            *g = packed;
         return NULL;
+    }
+    *g = packed;
     return set_fold(c, g) ? NULL : "steps, padding or dilation beyond the copy engine's";
 }
 

@@ -108,6 +108,7 @@ static void emit_kernel_params(struct mgx_str *out, const struct mgx_plan_offer 
     plain.ranged = false;
     mgx_str_put(out, "\n#define KERNEL_PARAMS");
     emit_params(out, c, &plain);
+    mgx_str_put(out, g->border.kinds ? ", const GLOBAL i32 *border" : "");
     mgx_str_put(out, g->ranged ? ", GLOBAL float *ranges" : "");
     if (g->units == GPU_WGMMA_QUANTIZED)
         mgx_str_put(out, ", GLOBAL float *range_at, const GLOBAL float *first_at, const GLOBAL "
@@ -277,7 +278,8 @@ static void emit_pairs(struct mgx_str *out, const struct mgx_plan_offer *c,
     emit_place(out, c, g);
 }
 
-// touch_columns(): constants of four columns are brought near.
+// touch_columns(): constants of four columns are brought near, by way of 16 bytes of shared memory that
+// nobody reads: a load whose value is not used would be left out.
 static void emit_touch(struct mgx_str *out, const struct mgx_plan_offer *c,
                        const struct gpu_wgmma_product *g)
 {
@@ -285,14 +287,19 @@ static void emit_touch(struct mgx_str *out, const struct mgx_plan_offer *c,
     for (int e = 0; e < g->p.extra_count; e++)
         mgx_str_printf(out, "const GLOBAL %s *e%d, ", gpu_type_memory(c->in[g->p.extra[e]].type),
                        e);
-    mgx_str_put(out, "int column)\n{\n");
+    mgx_str_put(out, "u32 by, int column)\n{\n");
     for (int e = 0; e < g->p.extra_count; e++) {
-        if (line_of(c, g, e).kind != KIND_COLUMN)
+        const struct line line = line_of(c, g, e);
+        if (line.kind != KIND_COLUMN)
             continue;
         char at[16];
         snprintf(at, sizeof at, "at%d", e);
         emit_at(out, at, g, &c->in[g->p.extra[e]], false);
-        mgx_str_printf(out, "    TOUCH(e%d + %s);\n", e, at);
+        mgx_str_printf(
+            out,
+            "    asm volatile(\"cp.async.ca.shared.global [%%0], [%%1], %d;\" ::\"r\"(by),"
+            " \"l\"(e%d + %s) : \"memory\");\n",
+            line.words * 4 * QUAD / LINE, e, at);
     }
     mgx_str_put(out, "}\n#define ARGS_ALONE ");
     for (int e = 0; e < g->p.extra_count; e++)
@@ -472,6 +479,15 @@ static void emit_make(struct mgx_str *out, const struct mgx_plan_offer *c,
                                     : "(u8)");
 }
 
+// Are all channels of a packed line neighbours in whole lines of the image, packed as they are?
+static bool folds_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *x)
+{
+    bool whole = !g->p.make && x->strides[1] == 1 && x->lens[1] % g->line == 0;
+    for (int i = 0; i < x->rank; i++)
+        whole = whole && (i == 1 || x->lens[i] == 1 || x->strides[i] % g->line == 0);
+    return whole;
+}
+
 // down x across pixels to one; a line of channels a thread.
 static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
                       const struct gpu_wgmma_product *g)
@@ -488,6 +504,7 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
                    f->pad[GPU_WGMMA_HEIGHT], f->pad[GPU_WGMMA_WIDTH]);
     mgx_str_printf(out, "#define FOLD_LINE %d\n#define FOLD_FROM %s\n#define FOLD_BESIDE %du\n",
                    g->line, gpu_type_memory(x->type), gpu_product_beside(&g->p) & 255);
+    mgx_str_printf(out, "#define FOLD_WHOLE %d\n", folds_lines(g, x));
     emit_make(out, c, g);
     const bool few = mgx_shape_space(x) < INT32_MAX / 2 && f->bytes < INT32_MAX / 2;
     mgx_str_printf(out, "#define NUMBER %s\n", few ? "int" : "i64");
@@ -552,7 +569,8 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     emit_struct(out, c, g, "columns", KIND_COLUMN, LINE);
     emit_struct(out, c, g, "wide", KIND_WHOLE, LINE);
     const bool lines = leaves_lines(c, g);
-    mgx_str_printf(out, "#define WIDE_OK %d\n", lines);
+    mgx_str_printf(out, "#define WIDE_OK %d\n#define ROWS_SIDE_BY_SIDE %d\n", lines,
+                   c->out->strides[g->column_axis] != 1);
     if (lines) {
         emit_loads(out, c, g, "columns", KIND_COLUMN, LINE);
         emit_loads(out, c, g, "wide", KIND_WHOLE, LINE);
@@ -581,7 +599,10 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_range(out, g);
         GPU_PUT(out, wgmma_quantize);
     }
+    mgx_str_printf(out, "#define BORDER %d\n", g->border.kinds > 0);
     GPU_PUT(out, wgmma);
+    if (g->border.kinds)
+        gpu_wgmma_emit_border(out, g);
     GPU_PUT(out, wgmma_leave);
     if (g->fold.bytes)
         emit_fold(out, c, g);

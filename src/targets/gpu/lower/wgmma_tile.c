@@ -95,9 +95,10 @@ static const struct stay {
 static const double in_pairs = 0.6; // of the time that leaving takes else
 
 static const struct gpu_wgmma_tile shapes[] = {
-    {64, 32, 1},   {64, 64, 1},   {64, 96, 1},   {64, 128, 1},  {128, 64, 2}, {128, 96, 2},
-    {128, 128, 2}, {192, 128, 3}, {128, 192, 2}, {256, 128, 2}, {64, 192, 1}, {256, 64, 2},
-    {64, 256, 1},  {192, 64, 3},  {192, 96, 3},  {192, 192, 3},
+    {64, 32, 1},   {64, 64, 1},   {64, 96, 1},   {64, 128, 1},  {128, 64, 2},
+    {128, 96, 2},  {128, 128, 2}, {192, 128, 3}, {128, 192, 2}, {256, 128, 2},
+    {64, 192, 1},  {256, 64, 2},  {64, 256, 1},  {192, 64, 3},  {192, 96, 3},
+    {192, 192, 3}, {128, 32, 1},  {128, 32, 2},  {256, 32, 2},
 };
 
 enum {
@@ -197,6 +198,12 @@ static bool fit_stages(struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *si
     return fits || fits_half;
 }
 
+// Of a stage, as the copy engine brings them: a row of 64 takes it as long as one of 128.
+static double brought_bytes(const struct gpu_wgmma_tile *t)
+{
+    return (double)stage_bytes(t) * (gpu_wgmma_is_short(t->units) ? 2 : 1);
+}
+
 // Of one block of the depth.
 static double step_time(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size,
                         double beside)
@@ -206,7 +213,7 @@ static double step_time(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_s
     const double units =
         beside * t->rows * t->columns * c->units * (beside * t->groups < 2 ? 1 + alone : 1);
     const double cache =
-        beside * (double)stage_bytes(t) / t->deep * c->cache * (t->stays ? stay.cache : 1);
+        beside * brought_bytes(t) / t->deep * c->cache * (t->stays ? stay.cache : 1);
     const int64_t steps = over(over(size->blocks, t->deep), t->split) * t->deep;
     double time = c->latency[t->deep / 2] + t->columns * c->column;
     if (t->units == GPU_WGMMA_SPLIT && !gpu_wgmma_ahead(t))

@@ -48,6 +48,8 @@ struct gpu_race_bytes gpu_wgmma_race_bytes(const struct mgx_plan_offer *c,
         const size_t extra = gpu_race_span(&c->in[g->p.extra[e]]);
         bytes.extra = extra > bytes.extra ? extra : bytes.extra;
     }
+    if (gpu_wgmma_border_bytes(g) > bytes.extra)
+        bytes.extra = gpu_wgmma_border_bytes(g);
     if (g->fold.bytes > bytes.a)
         bytes.a = g->fold.bytes;
     return bytes;
@@ -118,11 +120,11 @@ bool gpu_wgmma_turn(void *user, const struct gpu_race *race, int turn, struct mg
     assert(race->weights > 0 && turn >= 0);
     struct gpu_wgmma_entry *e = user;
     struct gpu_device *d = race->device;
-    struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS];
+    struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS + 1];
     void *b = gpu_race_weights(race, turn);
     int count =
         gpu_wgmma_args(e->g, e->a, e->b[turn % race->weights], &race->a, &b, &race->out, list);
-    for (int i = 0; i < e->g->p.extra_count; i++)
+    for (int i = 0; i < e->g->p.extra_count + (e->g->border.kinds > 0); i++)
         list[count++] = (struct gpu_arg){&race->extra, sizeof(void *), true};
     return launch_fold(e, race, diag) &&
            d->api->launch(d, race->stream, e->kernel, &e->how, list, count, diag) == MGX_OK;
