@@ -550,9 +550,54 @@ static enum mgx_status check_quantizing(const struct mgx_ins *ins, struct mgx_di
     return MGX_OK;
 }
 
+// --- ends that are left to whoever stores the result ---
+
+static const struct mgx_ins *last_of(const struct mgx_ins *ins)
+{
+    const bool body = ins->op == &mgx_op_pointwise && mgx_module_result_count(ins->mod[0]) == 1;
+    return body ? mgx_module_result(ins->mod[0], 0) : ins;
+}
+
+static bool is_number(const struct mgx_ins *ins, double value)
+{
+    return ins->literal && mgx_load_double(ins->shape.type, ins->literal->data, 0) == value;
+}
+
+static enum mgx_source_end end_of(const struct mgx_ins *last)
+{
+    const enum mgx_type type = last->shape.type;
+    if (last->op != &mgx_op_convert || (type != MGX_FP8E4M3FN && type != MGX_FP8E5M2) ||
+        kind_of(last->in[0]->shape.type) != REAL)
+        return MGX_END_PLAIN;
+    const struct mgx_ins *x = last->in[0];
+    return x->op == &mgx_op_clip && is_number(x->in[1], mgx_type_lowest(type)) &&
+                   is_number(x->in[2], mgx_type_highest(type))
+               ? MGX_END_CUT
+               : MGX_END_ROUNDED;
+}
+
+enum mgx_source_end mgx_source_end(const struct mgx_ins *ins)
+{
+    return end_of(last_of(ins));
+}
+
+// Writes what remains of the function's result where its end is left; false where nothing is.
+static bool put_left(const struct function *f, const struct mgx_ins *ins)
+{
+    const bool alone = f->first == ins && f->end == ins->next;
+    const bool result =
+        alone || !ins->uses || (ins->uses->user->op == &mgx_op_return && !ins->uses->next);
+    const enum mgx_source_end end = f->s->leaves && result ? end_of(ins) : MGX_END_PLAIN;
+    if (end != MGX_END_PLAIN)
+        put_name(f, end == MGX_END_CUT && f->s->leaves_cut ? ins->in[0]->in[0] : ins->in[0]);
+    return end != MGX_END_PLAIN;
+}
+
 static void put_value(const struct function *f, const char *name, const struct mgx_ins *ins)
 {
     struct mgx_str *out = f->s->out;
+    if (put_left(f, ins))
+        return;
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
     if (is_found(f, ins)) {
         put_looked_up(f, name, ins);

@@ -48,7 +48,9 @@ struct mgx_source {
     struct mgx_str *out;
     bool done[MGX_PW_COUNT][MGX_SOURCE_CLASSES]; // rows whose functions are written
     bool doubles;                                // ... and the helpers for doubles
-    uint64_t real;        // parameters of integers that are given as pw_real, a bit each
+    uint64_t real;   // parameters of integers that are given as pw_real, a bit each
+    bool leaves;     // the last body's rounding to fp8 is left to whoever stores the result ...
+    bool leaves_cut; // ... and what cuts it off to that range before (mgx_source_end)
     const uint8_t *table; // NULL, or what the next body's result is for each byte of `byte`, one of
     const struct mgx_ins *byte;  // its instructions or parameters
     const struct mgx_ins *found; // what the table gives: one of its instructions; NULL: the result
@@ -64,6 +66,11 @@ enum mgx_status mgx_source_body(struct mgx_source *s, const char *name,
 // The same for one element-wise instruction, whose inputs are the parameters.
 enum mgx_status mgx_source_ins(struct mgx_source *s, const char *name, const struct mgx_ins *ins,
                                struct mgx_diag *diag) MGX_NODISCARD;
+// How an element-wise instruction ends: by what is rounded to OCP's fp8, which storing rounds once
+// more, to the same; and by what is cut off to the type's range before that, which storing may do
+// too.
+enum mgx_source_end { MGX_END_PLAIN, MGX_END_ROUNDED, MGX_END_CUT };
+enum mgx_source_end mgx_source_end(const struct mgx_ins *ins);
 // May this operand of an element-wise instruction be given as a pw_real, though it is an integer?
 // What dequantizes reads it, nothing else.
 bool mgx_source_takes_real(const struct mgx_ins *ins, int operand);

@@ -13,9 +13,11 @@
 //     h(quant_dot(g(softmax(f(quant_dot(q, k, p, z)))), v, lowest, y))  =>  group[tag=attention_bytes]
 //
 // g and h element-wise with known values, h or nothing. Where f is not one instruction after all,
-// the products are computed in 32 bits:
+// the products of bytes are computed in 32 bits:
 //
 //     quant_dot(a, b, p, q)  =>  dot(convert(a) - p, convert(b) - q)
+//
+// Of fp8 f may be nothing, and what is not one group stays as it is.
 //
 // Runs after element-wise chains were fused, so f is one instruction.
 #include "op/op.h"
@@ -112,12 +114,19 @@ static bool is_of_one(const struct mgx_ins *ins, const struct mgx_ins *value)
     return is;
 }
 
-// f, or NULL, which is not one instruction: false.
+static bool is_fp8(const struct mgx_byte_attention *a)
+{
+    return mgx_type_is_fp8(a->scores->in[0]->shape.type);
+}
+
+// f, which is not one instruction: false; of fp8 there may be none.
 static bool add_between(struct mgx_region *region, const struct mgx_byte_attention *a)
 {
     struct mgx_ins *f = a->scores->uses->user;
     mgx_region_add(region, a->scores);
-    if (f == a->softmax || !mgx_used_once(f) || f->uses->user != a->softmax)
+    if (f == a->softmax)
+        return is_fp8(a);
+    if (!mgx_used_once(f) || f->uses->user != a->softmax)
         return false;
     mgx_region_add(region, f);
     return true;
@@ -161,6 +170,8 @@ static enum mgx_status fuse_bytes(struct mgx_pass_call *c, const struct mgx_byte
             *next = (*next)->next;
         return mgx_region_group(c, &region, "attention_bytes");
     }
+    if (is_fp8(a))
+        return MGX_OK;
     c->changed = true;
     return in_numbers(a->scores) && in_numbers(a->weigh) ? MGX_OK
                                                          : mgx_program_status(c->program, c->diag);

@@ -53,11 +53,13 @@ class Model:
             zero = name + "z"
         return self.node("DequantizeLinear", [self.node("QuantizeLinear", [x, step, zero], **attrs), step, zero], **attrs)
 
-    def run(self, last):
+    def run(self, last, half=False):
         graph = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(self.x.shape))],
                                   [helper.make_tensor_value_info(last, TensorProto.FLOAT, None)], self.inits)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
         program = migraphx.parse_onnx_buffer(model.SerializeToString())
+        if half:
+            migraphx.quantize_fp16(program)
         program.compile(migraphx.get_target("gpu"))
         self.plan = program.explain()
         runs = [np.array(program.run({"x": self.x})[0]) for _ in range(3)]  # the third one plays a recording
@@ -136,6 +138,69 @@ def test_both_are_computed(kind, turned):
     want = np.einsum("hri,hrj->hij" if turned else "hir,hjr->hij", q, q) * 0.01
     near(got, np.tanh(want), np.abs(want) + 1, 2.0 ** -18)
     assert "-> fp8" in m.plan
+
+
+def attention(m, heads, rows, kinds, mask):
+    """Of x, whose last axis is queries, keys and values; the instruction, its sums, and those of magnitudes."""
+    keys, head = m.x.shape[2], m.x.shape[3] // 3
+    steps = [np.float32(0.02 if "4M3" in k else 0.0004) for k in kinds]
+    cut = lambda first, end, axis: [m.constant(f"c{len(m.inits)}{i}", np.array([v])) for i, v in enumerate((first, end, axis))]  # noqa: E731
+    parts = [m.node("Slice", ["x", *cut(i * head, (i + 1) * head, 3)]) for i in range(3)]
+    parts[0] = m.node("Slice", [parts[0], *cut(0, rows, 2)])
+    q, k, v = (m.rounded(p, s, kind) for p, s, kind in zip(parts, steps, kinds))
+    scores = m.node("MatMul", [q, m.node("Transpose", [k], perm=[0, 1, 3, 2])])
+    scores = m.node("Mul", [scores, m.constant("scale", np.float32(head ** -0.5))])
+    if mask is not None:
+        scores = m.node("Add", [scores, m.constant("mask", mask)])
+    fine = np.float32(1 / 448 if "4M3" in kinds[3] else 1 / 57344)
+    weights = m.rounded(m.node("Softmax", [scores], axis=-1), fine, kinds[3])
+    nq, nk, nv = (quantized(np.split(m.x, 3, axis=3)[i], steps[i], kinds[i]) * steps[i] for i in range(3))
+    z = np.einsum("bhrd,bhkd->bhrk", nq[:, :, :rows], nk) * np.float64(np.float32(head ** -0.5)) + (0 if mask is None else mask)
+    w = np.exp(z - z.max(-1, keepdims=True))
+    w = quantized(w / w.sum(-1, keepdims=True), fine, kinds[3]) * fine
+    return m.node("MatMul", [weights, v]), w @ nv, w @ np.abs(nv)
+
+
+# Few blocks whose warps share keys, more of them, blocks of warpgroups; keys at once, and in groups that are walked twice.
+ATTENTIONS = [(1, 3, 40, 40, 32), (1, 12, 197, 197, 64), (1, 2, 33, 300, 64), (2, 12, 128, 128, 64), (4, 12, 100, 100, 64),
+              (4, 12, 70, 230, 64), (3, 16, 65, 600, 128), (2, 40, 50, 17, 16)]
+SMALL = [(1, 2, 20, 28, 32)]
+ON_CUDA = os.environ.get("MGX_TEST_DEVICE") == "cuda"
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("sizes", ATTENTIONS if ON_CUDA else SMALL, ids=lambda s: "x".join(map(str, s)))
+def test_attention(sizes, masked):
+    """Weights are rounded behind their division by the sum: hardly one near the middle of two numbers becomes the other."""
+    batch, heads, rows, keys, head = sizes
+    rng = np.random.default_rng([masked, *sizes])
+    kinds = [("FLOAT8E4M3FN", "FLOAT8E5M2")[i] for i in rng.integers(0, 2, 4) * (not masked)]
+    m = Model((rng.standard_normal((batch, heads, keys, 3 * head)) * 1.5).astype(np.float32))
+    mask = np.where(rng.random((batch, 1, 1, keys)) < 0.2, -1e4, 0).astype(np.float32) if masked else None
+    y, want, magnitude = attention(m, heads, min(rows, keys), kinds, mask)
+    got = m.run(m.node("Add", [y, m.constant("one", np.float32(1))]))
+    assert got.shape == want.shape
+    off = np.abs(got - 1 - want) / (magnitude + 1e-6)
+    assert off.max() < 2.0 ** -5 and (off > 2.0 ** -16).mean() < 1e-2, (off.max(), (off > 2.0 ** -16).mean())
+    if ON_CUDA:
+        assert "gpu::attention (" in m.plan
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("sizes", [(1, 12, 197, 197, 64), (4, 12, 128, 128, 64)] if ON_CUDA else SMALL, ids=lambda s: "x".join(map(str, s)))
+def test_attention_that_leaves_fp8(sizes, half):
+    """Its results are quantised, for a product; what is not one may be computed in half."""
+    batch, heads, rows, keys, head = sizes
+    rng = np.random.default_rng([half, *sizes])
+    m = Model(rng.standard_normal((batch, heads, keys, 3 * head)).astype(np.float32))
+    y, want, magnitude = attention(m, heads, rows, ["FLOAT8E4M3FN"] * 4, np.where(rng.random((batch, 1, 1, keys)) < 0.2, -1e4, 0).astype(np.float32))
+    s = np.float32(np.abs(want).max() / 448)
+    got = m.run(m.rounded(y, s, "FLOAT8E4M3FN"), half)
+    want = quantized(want, s, "FLOAT8E4M3FN") * s
+    off = np.abs(got - want)
+    assert (off <= np.abs(want) * 2.0 ** -2 + s + magnitude * half * 2.0 ** -6).all() and (off > np.abs(want) * 2.0 ** -9).mean() < (0.15 if half else 5e-3), (off > np.abs(want) * 2.0 ** -9).mean()
+    if ON_CUDA:
+        assert "gpu::attention (" in m.plan and "gpu::softmax" not in m.plan
 
 
 def test_a_norm_that_is_quantised():

@@ -12,9 +12,20 @@ static bool is_byte(const struct mgx_ins *ins)
     return ins->shape.type == MGX_INT8 || ins->shape.type == MGX_UINT8;
 }
 
+static bool is_fp8(const struct mgx_ins *ins)
+{
+    return mgx_type_is_fp8(ins->shape.type);
+}
+
 static bool multiplies_bytes(const struct mgx_ins *ins)
 {
     return ins->op == &mgx_op_quant_dot && is_byte(ins->in[0]) && is_byte(ins->in[1]);
+}
+
+static bool multiplies_fp8(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_quant_dot && is_fp8(ins->in[0]) && is_fp8(ins->in[1]) &&
+           ins->in_count == 2;
 }
 
 // The first reader with this operator behind element-wise instructions that are read once.
@@ -60,22 +71,32 @@ static bool has_lowest_zero(const struct mgx_ins *weigh)
     return weigh->in_count > 2 ? mgx_is_splat(weigh->in[2], low) : low == 0;
 }
 
+// Of bytes the softmax is one of floats.
+static bool products_fit(const struct mgx_byte_attention *a)
+{
+    const enum mgx_type type = a->softmax->shape.type;
+    if (multiplies_fp8(a->scores))
+        return multiplies_fp8(a->weigh) && (type == MGX_FLOAT || mgx_type_is_half_or_bf16(type));
+    return multiplies_bytes(a->scores) && multiplies_bytes(a->weigh) &&
+           has_known_zeros(a->scores) && has_known_zeros(a->weigh) && has_lowest_zero(a->weigh) &&
+           type == MGX_FLOAT;
+}
+
 static bool byte_attention_fits(const struct mgx_byte_attention *a)
 {
     const struct mgx_shape *s = &a->scores->shape, *w = &a->weigh->shape;
     const int64_t axis = mgx_ins_int(a->softmax, "axis");
-    return multiplies_bytes(a->scores) && multiplies_bytes(a->weigh) &&
-           has_known_zeros(a->scores) && has_known_zeros(a->weigh) && has_lowest_zero(a->weigh) &&
-           a->weigh->in[1] != a->weigh->in[0] && mgx_shape_is_static(s) && mgx_shape_is_static(w) &&
-           mgx_shape_elements(s) > 0 && (axis == -1 || axis == s->rank - 1) &&
-           a->softmax->shape.type == MGX_FLOAT && mgx_shape_same_lens(s, &a->softmax->shape) &&
+    return products_fit(a) && a->weigh->in[1] != a->weigh->in[0] && mgx_shape_is_static(s) &&
+           mgx_shape_is_static(w) && mgx_shape_elements(s) > 0 &&
+           (axis == -1 || axis == s->rank - 1) && mgx_shape_same_lens(s, &a->softmax->shape) &&
            mgx_shape_same_lens(s, &a->weigh->in[0]->shape);
 }
 
 bool mgx_find_byte_attention(const struct mgx_pass_options *options, struct mgx_ins *ins,
                              struct mgx_byte_attention *out)
 {
-    if (!options->target.multiplies_bytes || !options->target.supports)
+    const struct mgx_pass_target *target = &options->target;
+    if (!(target->multiplies_bytes || target->multiplies_fp8) || !target->supports)
         return false;
     struct mgx_ins *softmax = ins->op == &mgx_op_softmax ? ins : NULL;
     if (ins->op == &mgx_op_quant_dot && !(softmax = ahead(ins, &mgx_op_softmax)))

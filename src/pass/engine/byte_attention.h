@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Attention between bytes, as exporters of quantized models write it:
+// Attention between bytes, or fp8, as exporters of quantized models write it:
 //
 //     quant_dot(quantizelinear(g(softmax(f(quant_dot(q, k, p, z))))), v, lowest, y)
 //
-// f and g element-wise, zero points known. A target that has a kernel for it gets it as one group,
-// with its zero points and its softmax as they are (fuse_attention), so passes that would take it
-// apart ask first.
+// f and g element-wise, zero points known, of fp8 none. A target that has a kernel for it gets
+// it as one group, with its zero points and its softmax as they are (fuse_attention), so
+// passes that would take it apart ask first.
 #pragma once
 
 #include "pass/engine/pass.h"

@@ -210,9 +210,11 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     if (strcmp(tag, "attention") == 0)
         return gpu_attention_supports(user, region->ins[0], region->ins[region->count - 1]);
     if (strcmp(tag, "byte_attention") == 0)
-        return gpu_attention_bytes_supports(user, region->ins[0], region->ins[1]);
+        return mgx_type_is_fp8(region->ins[0]->in[0]->shape.type)
+                   ? gpu_attention_supports(user, region->ins[0], region->ins[1])
+                   : gpu_attention_bytes_supports(user, region->ins[0], region->ins[1]);
     if (strcmp(tag, "attention_bytes") == 0)
-        return gpu_attention_bytes_reads(region->ins[1]);
+        return gpu_attention_bytes_reads(region->ins[1], region->ins[region->count - 1]);
     if (strcmp(tag, "packed_weights") == 0)
         return gpu_few_supports(region->ins[0]);
     if (strcmp(tag, "bounded") == 0)

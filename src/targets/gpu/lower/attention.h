@@ -14,6 +14,8 @@ struct gpu_attention {
     int extra[GPU_CALL_INPUTS], extra_count;        // of f, in its order, but for the scores
     int place;                                      // of the scores among the inputs of f
     bool guarded;                                   // rows that see nothing are zeros
+    // Where weights are quantized: behind the softmax, and what the sums become (NULL: nothing).
+    const struct mgx_ins *softmax, *narrow, *after;
 };
 
 // Q_ROW, Q_COLUMN, Q_LINES and q_at(batch), of another letter too.
@@ -23,3 +25,8 @@ void gpu_attention_operand(struct mgx_str *out, char letter, const struct mgx_sh
 // integers of 32 bits come as floats where `real` says so (gpu_real_operands).
 void gpu_attention_between(struct mgx_str *out, const struct mgx_plan_offer *c,
                            const struct gpu_attention *a, uint64_t real);
+// Operands of a function of one value (`value`, which is called s) and numbers; false where there are others.
+bool gpu_attention_numbers(struct mgx_str *out, const struct mgx_plan_offer *c,
+                           const struct mgx_ins *ins, const struct mgx_ins *value, uint64_t real);
+// The parts of group[tag=attention_bytes], of bytes or fp8 (attention_bytes.c).
+bool gpu_attention_bytes_read(const struct mgx_plan_offer *c, struct gpu_attention *a);

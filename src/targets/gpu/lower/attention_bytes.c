@@ -19,9 +19,8 @@ enum { MOST_HEAD = 128, DEEP = 32, STEP = 16, PAD = 16 };
 
 struct bytes {
     struct gpu_attention a;
-    const struct mgx_ins *softmax, *narrow, *after; // after: NULL, the result is sums
-    int warps, keys;                                // of a block; that are walked together
-    int shares;                                     // warps that take the same rows
+    int warps, keys; // of a block; that are walked together
+    int shares;      // warps that take the same rows
 };
 
 // --- what is offered ---
@@ -36,23 +35,26 @@ static const struct mgx_ins *made_of(const struct mgx_ins *ins, const struct mgx
 
 static bool quantizes_alone(const struct bytes *b)
 {
-    return b->narrow->op == &mgx_op_quantizelinear && b->narrow->in[0] == b->softmax;
+    return b->a.narrow->op == &mgx_op_quantizelinear && b->a.narrow->in[0] == b->a.softmax;
 }
 
-static bool read_group(const struct mgx_plan_offer *c, struct bytes *b)
+bool gpu_attention_bytes_read(const struct mgx_plan_offer *c, struct gpu_attention *a)
 {
     const struct mgx_module *body = c->ins->mod[0];
     const struct mgx_ins *last = mgx_module_result(body, 0);
-    struct gpu_attention *a = &b->a;
-    memset(b, 0, sizeof *b);
-    b->after = last->op == &mgx_op_quant_dot ? NULL : last;
-    a->weigh = b->after ? made_of(last, &mgx_op_quant_dot) : last;
-    b->narrow = a->weigh ? a->weigh->in[0] : NULL;
-    b->softmax = b->narrow ? made_of(b->narrow, &mgx_op_softmax) : NULL;
-    a->between = b->softmax ? b->softmax->in[0] : NULL;
-    a->scores = a->between ? made_of(a->between, &mgx_op_quant_dot) : NULL;
-    if (!a->scores || !gpu_body_around(a->between, a->scores, GPU_CALL_INPUTS - 3, a->extra,
-                                       &a->extra_count, &a->place))
+    memset(a, 0, sizeof *a);
+    a->after = last->op == &mgx_op_quant_dot ? NULL : last;
+    a->weigh = a->after ? made_of(last, &mgx_op_quant_dot) : last;
+    a->narrow = a->weigh ? a->weigh->in[0] : NULL;
+    a->softmax = a->narrow ? made_of(a->narrow, &mgx_op_softmax) : NULL;
+    a->between = a->softmax ? a->softmax->in[0] : NULL;
+    if (a->between && a->between->op == &mgx_op_quant_dot) {
+        a->scores = a->between;
+        a->between = NULL;
+    }
+    a->scores = a->between ? made_of(a->between, &mgx_op_quant_dot) : a->scores;
+    if (!a->scores || (a->between && !gpu_body_around(a->between, a->scores, GPU_CALL_INPUTS - 4,
+                                                      a->extra, &a->extra_count, &a->place)))
         return false;
     a->q = mgx_parameter_index(a->scores->in[0]);
     a->k = mgx_parameter_index(a->scores->in[1]);
@@ -73,10 +75,11 @@ bool gpu_attention_bytes_supports(const struct gpu_device *d, const struct mgx_i
            head_v % STEP == 0 && head > 0 && head_v > 0 && head <= MOST_HEAD && head_v <= MOST_HEAD;
 }
 
-// Does f read nothing that kernels do not compute?
-bool gpu_attention_bytes_reads(const struct mgx_ins *between)
+// Does f read nothing that kernels do not compute, and h make nothing such?
+bool gpu_attention_bytes_reads(const struct mgx_ins *between, const struct mgx_ins *last)
 {
-    bool reads = true;
+    const enum mgx_type out = last->shape.type;
+    bool reads = gpu_type_class(out) != GPU_NONE || out == MGX_FP8E4M3FN || out == MGX_FP8E5M2;
     for (int i = 0; i < between->in_count; i++)
         reads = reads && gpu_type_class(between->in[i]->shape.type) != GPU_NONE;
     return reads;
@@ -164,39 +167,14 @@ static const char *type_of(const struct mgx_plan_offer *c, int input)
     return c->in[input].type == MGX_INT8 ? "s8" : "u8";
 }
 
-// Operands of a function of one value: `s`, and numbers.
-static bool emit_numbers(struct mgx_str *out, const struct mgx_plan_offer *c,
-                         const struct mgx_ins *ins, const struct mgx_ins *value, uint64_t real)
-{
-    for (int i = 0; i < ins->in_count; i++) {
-        double number;
-        const enum mgx_type type = ins->in[i]->shape.type;
-        const char *name = real >> i & 1 ? "float" : gpu_type_value(type);
-        mgx_str_printf(out, "    const %s v%d = ", name, i);
-        if (ins->in[i] == value) {
-            mgx_str_printf(out, "(%s)s;\n", name);
-            continue;
-        }
-        const int input = mgx_parameter_index(ins->in[i]);
-        if (input < 0 || !mgx_splat_value(c->ins->in[input], &number))
-            return false;
-        if (gpu_type_class(type) == GPU_REAL)
-            gpu_emit_real(out, number);
-        else
-            mgx_str_printf(out, "%" PRId64, (int64_t)number);
-        mgx_str_put(out, ";\n");
-    }
-    return true;
-}
-
 // Weights are bytes above the lowest one: alone, a scale is a factor of their share of the highest.
 static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b)
 {
-    const enum mgx_type type = b->narrow->shape.type;
+    const enum mgx_type type = b->a.narrow->shape.type;
     double scale;
     mgx_str_put(out, "FUNCTION u32 narrow(float s)\n{\n");
     if (quantizes_alone(b)) {
-        const int input = mgx_parameter_index(b->narrow->in[1]);
+        const int input = mgx_parameter_index(b->a.narrow->in[1]);
         if (input < 0 || !mgx_splat_value(c->ins->in[input], &scale))
             return false;
         mgx_str_put(out, "    return (u32)quick_last_share(s * ");
@@ -204,9 +182,9 @@ static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, con
         mgx_str_printf(out, ", (float)%d, (float)%d);\n", (int)mgx_type_lowest(type),
                        (int)mgx_type_highest(type));
     } else {
-        if (!emit_numbers(out, c, b->narrow, b->softmax, 0))
+        if (!gpu_attention_numbers(out, c, b->a.narrow, b->a.softmax, 0))
             return false;
-        gpu_emit_call(out, "narrow_body", type, b->narrow->in_count);
+        gpu_emit_call(out, "narrow_body", type, b->a.narrow->in_count);
         mgx_str_put(out, "    return (u32)y;\n");
     }
     mgx_str_printf(out, "}\n#define NARROW_SIGN %s\n", type == MGX_INT8 ? "0x80808080u" : "0");
@@ -222,13 +200,13 @@ static bool emit_ends(struct mgx_str *out, const struct mgx_plan_offer *c, const
         return false;
     mgx_str_printf(out, "#define OUT %s\n#define WORDS %d\nFUNCTION OUT result(float s)\n{\n",
                    gpu_type_memory(type), mgx_type_size(type) == 1);
-    if (!b->after) {
+    if (!b->a.after) {
         mgx_str_put(out, "    return (OUT)s;\n}\n");
         return true;
     }
-    if (!emit_numbers(out, c, b->after, b->a.weigh, real))
+    if (!gpu_attention_numbers(out, c, b->a.after, b->a.weigh, real))
         return false;
-    gpu_emit_call(out, "after_body", type, b->after->in_count);
+    gpu_emit_call(out, "after_body", type, b->a.after->in_count);
     mgx_str_put(out, "    return ");
     gpu_emit_narrowed(out, type, "y");
     mgx_str_put(out, ";\n}\n");
@@ -246,11 +224,11 @@ static int place_of(const struct mgx_ins *ins, const struct mgx_ins *value)
 static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
                                   const struct bytes *b)
 {
-    const int place = place_of(b->after, b->a.weigh);
+    const int place = place_of(b->a.after, b->a.weigh);
     const struct gpu_function all[] = {
         {"body", b->a.between, gpu_real_operands(b->a.between, b->a.place), false},
-        {"narrow_body", quantizes_alone(b) ? NULL : b->narrow, 0, false},
-        {"after_body", b->after, b->after ? gpu_real_operands(b->after, place) : 0, false},
+        {"narrow_body", quantizes_alone(b) ? NULL : b->a.narrow, 0, false},
+        {"after_body", b->a.after, b->a.after ? gpu_real_operands(b->a.after, place) : 0, false},
     };
     const char *why = gpu_emit_functions(out, c, all, MGX_COUNT(all));
     if (why)
@@ -283,13 +261,17 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
 
 static const char *refuses(const struct mgx_plan_offer *c, struct bytes *b)
 {
+    memset(b, 0, sizeof *b);
     if (c->copy_only || c->dynamic || !mgx_is_group(c->ins, "attention_bytes"))
         return "not an attention of bytes";
-    if (!read_group(c, b))
+    if (!gpu_attention_bytes_read(c, &b->a) || !b->a.between)
         return "a group that is not an attention of bytes";
+    if (!mgx_type_is_byte(b->a.scores->in[0]->shape.type))
+        return "an attention of fp8";
     if (!gpu_attention_bytes_supports(gpu_machine(c->machine)->device, b->a.scores, b->a.weigh))
         return "heads that this card's matrix units do not take";
-    if (gpu_type_class(c->out->type) == GPU_NONE || !gpu_attention_bytes_reads(b->a.between))
+    if (gpu_type_class(c->out->type) == GPU_NONE ||
+        !gpu_attention_bytes_reads(b->a.between, mgx_module_result(c->ins->mod[0], 0)))
         return "a type that kernels do not compute";
     return NULL;
 }

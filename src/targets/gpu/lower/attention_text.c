@@ -236,3 +236,27 @@ void gpu_attention_between(struct mgx_str *out, const struct mgx_plan_offer *c,
         mgx_str_put(out, "FUNCTION float between(float s)\n{\n    return s;\n}\n");
     emit_operands(out, c, a);
 }
+
+bool gpu_attention_numbers(struct mgx_str *out, const struct mgx_plan_offer *c,
+                           const struct mgx_ins *ins, const struct mgx_ins *value, uint64_t real)
+{
+    for (int i = 0; i < ins->in_count; i++) {
+        double number;
+        const enum mgx_type type = ins->in[i]->shape.type;
+        const char *name = real >> i & 1 ? "float" : gpu_type_value(type);
+        mgx_str_printf(out, "    const %s v%d = ", name, i);
+        if (ins->in[i] == value) {
+            mgx_str_printf(out, "(%s)s;\n", name);
+            continue;
+        }
+        const int input = mgx_parameter_index(ins->in[i]);
+        if (input < 0 || !mgx_splat_value(c->ins->in[input], &number))
+            return false;
+        if (gpu_type_class(type) == GPU_REAL)
+            gpu_emit_real(out, number);
+        else
+            mgx_str_printf(out, "%" PRId64, (int64_t)number);
+        mgx_str_put(out, ";\n");
+    }
+    return true;
+}

@@ -169,6 +169,8 @@ const char *gpu_emit_functions(struct mgx_str *out, const struct mgx_plan_offer 
     for (int i = 0; i < count; i++) {
         s.real = f[i].real;
         s.table = NULL;
+        s.leaves = f[i].stored;
+        s.leaves_cut = f[i].cut;
         if (f[i].looks_up)
             find_table(c, f[i].ins, &s);
         quickly = quickly || f[i].real;
@@ -192,7 +194,7 @@ const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct mgx_ins *last, const struct mgx_ins *make, uint64_t real)
 {
     const struct gpu_function both[] = {
-        {.name = "body", .ins = last, .real = real, .looks_up = true},
+        {.name = "body", .ins = last, .real = real, .looks_up = true, .stored = true},
         {.name = "make", .ins = make},
     };
     return last || make ? gpu_emit_functions(out, c, both, 2) : NULL;

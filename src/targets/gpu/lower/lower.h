@@ -80,6 +80,7 @@ struct gpu_function {
     const struct mgx_ins *ins; // NULL: it is not written
     uint64_t real;
     bool looks_up;
+    bool stored, cut; // its result is stored, which rounds it to fp8, and cuts it off (op/source.h)
 };
 const char *gpu_emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
                                const struct gpu_function *f, int count);
@@ -110,15 +111,15 @@ enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_
 // Makes all units and finds the kernels.
 enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 
-// Whether the attention kernel takes this pair of products, wherever their operands lie.
+// Whether the attention kernel takes this pair of products, of floats or fp8, wherever their operands lie.
 bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *scores,
                             const struct mgx_ins *weigh);
 
 // The same of products of bytes.
 bool gpu_attention_bytes_supports(const struct gpu_device *d, const struct mgx_ins *scores,
                                   const struct mgx_ins *weigh);
-// Whether it takes what the scores are combined with.
-bool gpu_attention_bytes_reads(const struct mgx_ins *between);
+// Whether either takes what the scores are combined with, and leaves what comes last.
+bool gpu_attention_bytes_reads(const struct mgx_ins *between, const struct mgx_ins *last);
 
 // Whether a kernel here takes this operator of a decoder's caches, wherever its operands lie.
 bool gpu_cache_supports(const struct gpu_device *d, const struct mgx_ins *ins);

@@ -395,6 +395,7 @@ static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_off
         const struct gpu_node *n = &row->nodes[k];
         snprintf(name, sizeof name, "f%d", k);
         s.real = n->in_count > 0 && row->nodes[n->in[0]].real; // which dequantizes it
+        s.leaves = k == row->result;                           // storing it rounds it
         if (n->share)
             continue;
         if (n->kind == GPU_NODE_SCALAR && !n->function &&

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "op/op.h"
+#include "op/source.h"
 #include "targets/gpu/emit/multiply.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
@@ -160,6 +161,19 @@ static const char *word_type(enum mgx_type type)
                                    : "float";
 }
 
+// Are results cut off to fp8's range as they are stored?
+static bool is_cut(const struct gpu_wgmma_product *g)
+{
+    return g->p.tail && mgx_source_end(g->p.tail) == MGX_END_CUT;
+}
+
+// Of write_... and its kin.
+static void put_word_type(struct mgx_str *out, const struct mgx_plan_offer *c,
+                          const struct gpu_wgmma_product *g)
+{
+    mgx_str_printf(out, "%s%s", is_cut(g) ? "cut_" : "", word_type(c->out->type));
+}
+
 static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
                          const struct gpu_wgmma_product *g, int number, int e)
 {
@@ -226,7 +240,9 @@ static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c
     if (g->ranged)
         mgx_str_put(out,
                     "#pragma unroll\n    for (int j = 0; j < 8; j++)\n        see(seen, r[j]);\n");
-    mgx_str_printf(out, "    write_%s(c + at, r);\n}\n", word_type(c->out->type));
+    mgx_str_put(out, "    write_");
+    put_word_type(out, c, g);
+    mgx_str_put(out, "(c + at, r);\n}\n");
 }
 
 static bool leaves_lines(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
@@ -325,8 +341,12 @@ static void emit_quads(struct mgx_str *out, const struct mgx_plan_offer *c,
                      "    const SUM sums[4] = {x0, x1, x2, x3};\n    RESULT r[4];\n");
     emit_single_places(out, c, g);
     emit_values(out, c, g, QUAD);
-    mgx_str_printf(out, "    return four_%s(r);\n}\n",
-                   is_fp8(c->out->type) ? word_type(c->out->type) : "bytes");
+    mgx_str_put(out, "    return four_");
+    if (is_fp8(c->out->type))
+        put_word_type(out, c, g);
+    else
+        mgx_str_put(out, "bytes");
+    mgx_str_put(out, "(r);\n}\n");
     emit_place(out, c, g);
 }
 
@@ -360,7 +380,10 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (g->p.tail)
         gpu_emit_body_call(out, c->out->type, count);
     mgx_str_put(out, "    ");
-    gpu_emit_store(out, c->out->type, "c", "at", g->p.tail ? "y" : "v0");
+    if (is_cut(g))
+        mgx_str_printf(out, "c[at] = cut_%s(y);", word_type(c->out->type));
+    else
+        gpu_emit_store(out, c->out->type, "c", "at", g->p.tail ? "y" : "v0");
     mgx_str_printf(out, g->ranged ? "\n    see(seen, %s);\n}\n" : "\n}\n", g->p.tail ? "y" : "v0");
 }
 
@@ -546,7 +569,14 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                      "#define PW_LOOK_UP(table, i) near_table[i]\n");
     if (mgx_type_is_half_or_bf16(c->out->type) || is_fp8(c->out->type))
         mgx_str_put(out, "#define erf(x) narrow_erf(x)\n");
-    const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make, g->p.real);
+    const struct gpu_function both[] = {{.name = "body",
+                                         .ins = g->p.tail,
+                                         .real = g->p.real,
+                                         .looks_up = true,
+                                         .stored = true,
+                                         .cut = is_cut(g)},
+                                        {.name = "make", .ins = g->p.make}};
+    const char *why = g->p.tail || g->p.make ? gpu_emit_functions(out, c, both, 2) : NULL;
     if (why)
         return why;
     const bool bytes = gpu_wgmma_is_narrow(g->units) && !gpu_wgmma_is_fp8(g->units);
