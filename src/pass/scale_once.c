@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What is multiplied on its way to bytes is multiplied once.
 //
-//     quantizelinear(x, s#, z)            =>  quantizelinear(x f, 1, z)         f = 1 / s
+//     quantizelinear(x, s#, z)            =>  quantizelinear(x f, 1, z)         f = 1 / s, of fp8 also
+//                                                                               along one axis
 //     dequantizelinear(x, t#) f           =>  dequantizelinear(x, t f)
 //     dequantizelinear(x + c#, t#)        =>  dequantizelinear(x, t) + c t        x: sums of 32 bits
 //     dequantizelinear(x - c#, t#)        =>  dequantizelinear(x, t) + -c t
@@ -110,12 +111,54 @@ static bool is_share(const struct mgx_ins *q)
            (q->in_count < 3 || mgx_splat_value(q->in[2], &zero)) && zero == low;
 }
 
+// One over each of a constant's values, spread as it was; NULL where one is no plain scale.
+static struct mgx_ins *reciprocal(struct mgx_ins *at, struct mgx_ins *x)
+{
+    if (!x->literal) {
+        struct mgx_ins *core = reciprocal(at, x->in[0]);
+        return core ? mgx_emit_again(at, x, &core, 1) : NULL;
+    }
+    struct mgx_tensor t;
+    const struct mgx_shape packed = mgx_shape_make(MGX_FLOAT, x->shape.rank, x->shape.lens);
+    const int64_t count = mgx_shape_elements(&packed);
+    bool plain = mgx_tensor_create(&t, &packed, &at->owner->program->diag) == MGX_OK;
+    if (!plain)
+        return NULL;
+    for (int64_t i = 0; i < count; i++) {
+        const double s =
+            mgx_load_double(MGX_FLOAT, x->literal->data, mgx_shape_index(&x->literal->shape, i));
+        plain = plain && s > 1e-30 && s < 1e30;
+        ((float *)t.data)[i] = plain ? (float)(1 / s) : 0;
+    }
+    struct mgx_ins *literal = plain ? mgx_add_literal(at->owner, &t) : NULL;
+    mgx_tensor_release(&t);
+    return literal;
+}
+
+static struct mgx_ins *by_columns(struct mgx_ins *ins)
+{
+    struct mgx_ins *x = ins->in[0], *s = ins->in[1];
+    const struct mgx_shape like = x->shape;
+    struct mgx_ins *f = ins->in_count == 2 && mgx_type_is_fp8(ins->shape.type) && constant_of(s) &&
+                                x->shape.type == MGX_FLOAT
+                            ? reciprocal(ins, s)
+                            : NULL;
+    if (!f)
+        return NULL;
+    return mgx_emit_again(ins, ins,
+                          (struct mgx_ins *[]){mgx_emit_binary(ins, &mgx_op_mul, x, f),
+                                               mgx_emit_splat(ins, &like, 1)},
+                          2);
+}
+
 static struct mgx_ins *by_product(struct mgx_rewriter *r, struct mgx_ins *ins,
                                   const struct mgx_match *m)
 {
     double s;
     (void)r, (void)m;
     struct mgx_ins *x = ins->in[0];
+    if (!mgx_splat_value(ins->in[1], &s))
+        return by_columns(ins);
     if (!is_plain_scale(ins->in[1], &s) || s == 1 || is_share(ins) || x->shape.type != MGX_FLOAT)
         return NULL;
     const struct mgx_shape like = x->shape;

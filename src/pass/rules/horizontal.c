@@ -310,7 +310,7 @@ static bool find_readers(const struct group *slices, struct group *readers)
     readers->count = slices->count;
     for (int i = 0; i < slices->count; i++) {
         struct mgx_ins *op = only_reader(slices->member[i]);
-        if (!op)
+        if (!op || op->op == &mgx_op_dequantizelinear) // whose reader wants one scale
             return false;
         readers->member[i] = op;
         if (i && !is_alike(readers->member[0], op))

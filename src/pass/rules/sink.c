@@ -11,9 +11,10 @@
 //     pad(transpose(x))         =>  transpose(pad(x))
 //
 // view is transpose, reshape, squeeze, unsqueeze or flatten. Other operands of the pointwise
-// operator must be constants, or broadcasts that stay broadcasts under the inverse; constants that
-// a broadcast makes large are not written out for it. Where the view only adds axes to a product,
-// any row-major operand will do.
+// operator must be constants, or broadcasts that stay broadcasts under the inverse; constants
+// that a broadcast makes large are not written out for it, but for one of the view's last axes
+// that are one axis before it (scales of queries, keys and values). Where the view only adds
+// axes to a product, any row-major operand will do.
 #include "pass/engine/emit.h"
 #include "pass/engine/view.h"
 #include "pass/rules/rules.h"
@@ -54,11 +55,53 @@ static bool undo_spread(struct mgx_ins *ins, const struct mgx_ins *view, struct 
            !mgx_view_copies(plan);
 }
 
+// The first of the view's axes that its source has as its last one, together; -1: there is none.
+// Only where what is spread is a constant that varies along those axes alone, and is few values.
+static int columns_of(const struct mgx_ins *ins, const struct mgx_ins *view)
+{
+    enum { FEW = 1 << 16 };
+    const struct mgx_shape *x = &view->in[0]->shape, *y = &view->shape;
+    const bool spreads = mgx_is(ins, &mgx_op_multibroadcast) || mgx_is(ins, &mgx_op_broadcast);
+    int64_t columns = 1;
+    int first = y->rank;
+    if (!spreads || !ins->in[0]->literal || mgx_is(view, &mgx_op_transpose) || x->rank == 0 ||
+        x->lens[x->rank - 1] > FEW || !same_lens(&ins->shape, y))
+        return -1;
+    while (first > 0 && columns < x->lens[x->rank - 1])
+        columns *= y->lens[--first];
+    bool alone = columns == x->lens[x->rank - 1] && y->rank - first > 1;
+    for (int d = 0; d < first; d++)
+        alone = alone && (ins->shape.lens[d] == 1 || ins->shape.strides[d] == 0);
+    return alone ? first : -1;
+}
+
+// Such a constant, a value for each column.
+static struct mgx_ins *undo_columns(struct mgx_ins *at, const struct mgx_ins *ins,
+                                    const struct mgx_ins *view, int first)
+{
+    const struct mgx_shape *x = &view->in[0]->shape, *from = &ins->shape;
+    const struct mgx_shape vector = mgx_shape_vector(from->type, x->lens[x->rank - 1]);
+    struct mgx_tensor t;
+    if (mgx_tensor_create(&t, &vector, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    for (int64_t c = 0; c < vector.lens[0]; c++) {
+        int64_t rest = c, place = 0;
+        for (int d = from->rank - 1; d >= first; rest /= from->lens[d--])
+            place += rest % from->lens[d] * from->strides[d];
+        mgx_store_double(from->type, t.data, c,
+                         mgx_load_double(from->type, ins->in[0]->literal->data, place));
+    }
+    struct mgx_ins *literal = mgx_add_literal(at->owner, &t);
+    mgx_tensor_release(&t);
+    return mgx_emit_multibroadcast(at, literal, x->lens, x->rank);
+}
+
 static struct mgx_ins *undo(struct mgx_ins *at, struct mgx_ins *ins, const struct mgx_ins *view)
 {
     struct mgx_view v;
     struct mgx_view_plan plan;
     double value;
+    const int first = columns_of(ins, view);
     if (is_like(ins, view))
         return ins->in[0];
     if (mgx_splat_value(ins, &value)) {
@@ -67,6 +110,8 @@ static struct mgx_ins *undo(struct mgx_ins *at, struct mgx_ins *ins, const struc
     }
     if (undo_spread(ins, view, &v, &plan))
         return mgx_view_emit(at, ins->in[0], &v, &plan);
+    if (first >= 0)
+        return undo_columns(at, ins, view, first);
     if (!mgx_view_start(&v, &ins->shape) || !mgx_view_apply_inverse(&v, view) ||
         !mgx_view_plan(&v, &plan))
         return NULL;
@@ -104,6 +149,8 @@ static bool can_undo(const struct mgx_rewriter *r, struct mgx_ins *ins, const st
     struct mgx_view_plan plan;
     double value;
     if (is_like(ins, view) || mgx_splat_value(ins, &value) || undo_spread(ins, view, &v, &plan))
+        return true;
+    if (mgx_is_constant(r->module, ins) && columns_of(ins, view) >= 0)
         return true;
     const bool seen_without = adds_axes(view) && mgx_shape_is_standard(&ins->shape);
     return (seen_without || mgx_is_constant(r->module, ins)) && !grows(ins, view) &&
