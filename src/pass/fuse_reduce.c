@@ -12,7 +12,7 @@
 //     a multibroadcast from R to F
 //
 // A byte that a product's end makes is read as a byte, where the target multiplies bytes: the end
-// stays the product's.
+// stays the product's. A float that is made half there likewise.
 //
 // F, R and the axes follow from the first reduction or broadcast that is met. Nothing is computed
 // twice and nothing leaves but the root. Operands that are one constant everywhere become literals
@@ -167,12 +167,14 @@ static bool is_of_product(const struct mgx_ins *ins, int depth)
     return is;
 }
 
-static bool is_byte_of_product(const struct mgx_ins *ins)
+static bool is_end_of_product(const struct mgx_ins *ins)
 {
     enum { DEEPEST = 16 };
     const enum mgx_type type = ins->shape.type;
-    return ins->op == &mgx_op_quantizelinear && mgx_type_is_byte(type) &&
-           is_of_product(ins, DEEPEST);
+    const bool byte = ins->op == &mgx_op_quantizelinear && mgx_type_is_byte(type);
+    const bool half = ins->op == &mgx_op_convert && mgx_type_is_half_or_bf16(type) &&
+                      ins->in[0]->shape.type == MGX_FLOAT;
+    return (byte || half) && is_of_product(ins, DEEPEST);
 }
 
 static bool try_join(struct group *g, struct mgx_ins *in)
@@ -180,7 +182,7 @@ static bool try_join(struct group *g, struct mgx_ins *in)
     const bool known = g->known;
     if (g->count == MAX_BODY || in->owner != g->ins[0]->owner ||
         mgx_body_has(g->ins, g->count, in) || is_constant_everywhere(in) ||
-        !mgx_body_keeps(g->ins, g->count, in) || (g->bytes && is_byte_of_product(in)) ||
+        !mgx_body_keeps(g->ins, g->count, in) || (g->bytes && is_end_of_product(in)) ||
         !group_fits(g, in))
         return false;
     g->ins[g->count++] = in;

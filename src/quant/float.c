@@ -13,6 +13,11 @@
 // element-wise work, sums and moves, back to the products, and what these make of it. Half counts
 // half pixels in a picture of 1,024, has no number for an area of 256 x 256, and detectors push
 // the boxes of class c aside by c pictures before they suppress them, where half knows no pixels.
+//
+// Products of what was dequantized stay too: their operands have 8 bits, and targets multiply
+// those, with scales that are floats. So does what leads to nothing but quantizing, element-
+// wise: it is a product's end as a rule, and half would round what is rounded then, and have
+// to be kept from infinities. Where two products meet one of them waits in memory, in half.
 #include <assert.h>
 #include <string.h>
 
@@ -106,6 +111,82 @@ static bool spare_boxes(struct mgx_map *spared, const struct mgx_program *p)
     return spare_before(spared) && spare_after(spared);
 }
 
+// --- between quantized values ---
+
+static bool is_dequantized(const struct mgx_ins *ins)
+{
+    while (ins->in_count && (ins->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)))
+        ins = ins->in[0];
+    return ins->op == &mgx_op_dequantizelinear && mgx_type_bits(ins->in[0]->shape.type) == 8;
+}
+
+// False when out of memory.
+static bool spare_products(struct mgx_map *spared, const struct mgx_program *p)
+{
+    for (int m = 0; m < p->module_count; m++)
+        for (struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            if ((ins->op == &mgx_op_dot || ins->op == &mgx_op_convolution) &&
+                is_dequantized(ins->in[0]) && is_dequantized(ins->in[1]) && !spare(spared, ins))
+                return false;
+    return true;
+}
+
+// Element-wise, or a softmax.
+static bool leads_on(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_softmax || (ins->op->flags & MGX_OP_POINTWISE);
+}
+
+// The product that it is made of by element-wise work; NULL: none.
+static const struct mgx_ins *product_of(const struct mgx_ins *ins, int depth)
+{
+    const struct mgx_ins *found = NULL;
+    if (ins->op == &mgx_op_dot || ins->op == &mgx_op_convolution)
+        return ins;
+    const bool goes_on = leads_on(ins) && ins->op != &mgx_op_quantizelinear;
+    for (int i = 0; i < ins->in_count && depth > 0 && goes_on && !found; i++)
+        found = product_of(ins->in[i], depth - 1);
+    return found;
+}
+
+// Two products meet in it: the results of one wait in memory for the other's.
+static bool mixes(const struct mgx_ins *ins)
+{
+    enum { DEPTH = 8 };
+    const struct mgx_ins *found = NULL;
+    bool several = false;
+    for (int i = 0; i < ins->in_count; i++) {
+        const struct mgx_ins *product = product_of(ins->in[i], DEPTH);
+        several = several || (found && product && product != found);
+        found = found ? found : product;
+    }
+    return several;
+}
+
+// Is it quantized by all who read it, or a part of what is?
+static bool is_quantized(const struct mgx_map *spared, const struct mgx_ins *ins)
+{
+    bool is = ins->uses;
+    for (const struct mgx_use *use = ins->uses; use && is; use = use->next) {
+        const struct mgx_ins *user = use->user;
+        is = user->op == &mgx_op_quantizelinear
+                 ? user->in[0] == ins && mgx_type_bits(user->shape.type) == 8
+                 : leads_on(user) && mgx_map_find_pointer(spared, user);
+    }
+    return is;
+}
+
+// False when out of memory.
+static bool spare_ends(struct mgx_map *spared, const struct mgx_program *p)
+{
+    for (int m = 0; m < p->module_count; m++)
+        for (struct mgx_ins *ins = p->modules[m]->last; ins; ins = ins->prev)
+            if (leads_on(ins) && ins->shape.type == MGX_FLOAT && is_quantized(spared, ins) &&
+                !mixes(ins) && !spare(spared, ins))
+                return false;
+    return true;
+}
+
 static enum mgx_status narrow(struct mgx_pass_call *c, const struct mgx_data_types *types)
 {
     for (int i = 0; i < c->program->module_count; i++)
@@ -137,7 +218,8 @@ enum mgx_status mgx_quantize_float(struct mgx_program *p, enum mgx_type type,
         .program = p, .scratch = &scratch, .options = &options, .diag = diag};
     enum mgx_status status =
         types.keep ? mgx_run_passes(p, before, &options, diag) : mgx_fail_memory(diag);
-    if (status == MGX_OK && !spare_boxes(&spared, p))
+    if (status == MGX_OK &&
+        !(spare_boxes(&spared, p) && spare_products(&spared, p) && spare_ends(&spared, p)))
         status = mgx_fail_memory(diag);
     if (status == MGX_OK)
         status = narrow(&call, &types);
