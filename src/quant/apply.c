@@ -6,6 +6,7 @@
 //     dot(x, w)    =>   dot(x / f, f w)                                     smoothed, first
 //     x + f(conv)  =>   dequantizelinear(quantizelinear(x, s, z), s, z) + f(conv)      residual.c
 //     y            =>   y - sum(mean(x) (w' s - w))                         bias corrected, last
+//     dot(x, w)    =>   convert(dot(convert(x), convert(w)))                of 16 bits, before all of it
 //
 // What that means is said by the IR alone; targets turn the pairs into products of integers where
 // they can. A value that several sites read in one range is quantized once. Values that are never
@@ -30,9 +31,19 @@ struct pair { // a value that was quantized, and how
     struct mgx_ins *result;
 };
 
+struct wide { // a value of 16 bits, and the same in float
+    const struct mgx_ins *x;
+    struct mgx_ins *result;
+};
+
+struct wides {
+    MGX_ARRAY(struct wide);
+};
+
 struct work {
     const struct mgx_recipe *recipe;
     MGX_ARRAY(struct pair);
+    struct wides wides;
     struct mgx_arena arena;
     bool correct_bias;
     struct mgx_diag *diag;
@@ -238,6 +249,50 @@ static enum mgx_status narrow_weights(struct work *w, const struct mgx_site *sit
     return status;
 }
 
+// --- products of 16 bits ---
+
+// A constant's conversion stands in front of its views, where weights are rounded.
+static struct mgx_ins *widen_constant(struct mgx_ins *at, struct mgx_ins *x)
+{
+    if (x->literal || x->in_count != 1 || !(x->op->flags & MGX_OP_VIEW))
+        return mgx_emit_convert(at, x, MGX_FLOAT);
+    struct mgx_ins *in = widen_constant(at, x->in[0]);
+    return in ? mgx_emit_again(at, x, &in, 1) : NULL;
+}
+
+// One conversion for all sites of a module that read x.
+static struct mgx_ins *widen_value(struct work *w, struct mgx_ins *at, struct mgx_ins *x)
+{
+    for (int64_t i = w->wides.count - 1; i >= 0; i--)
+        if (w->wides.v[i].x == x && w->wides.v[i].result->owner == at->owner)
+            return w->wides.v[i].result;
+    const struct wide wide = {x, mgx_emit_convert(at, x, MGX_FLOAT)};
+    return wide.result && MGX_PUSH(&w->wides, &w->arena, wide) ? wide.result : NULL;
+}
+
+// Sums of 8 bits are scaled in float, so a program that quantize_fp16 has been through before is
+// quantized to what it would be if it came after.
+static enum mgx_status widen_site(struct work *w, const struct mgx_site *site)
+{
+    struct mgx_ins *ins = site->ins;
+    const enum mgx_type type = ins->shape.type;
+    if (!mgx_type_is_half_or_bf16(type))
+        return MGX_OK;
+    for (int i = 0; i < 2; i++) {
+        struct mgx_ins *wide =
+            site->constant[i] ? widen_constant(ins, ins->in[i]) : widen_value(w, ins, ins->in[i]);
+        if (!wide)
+            return mgx_fail_memory(w->diag);
+        mgx_set_input(ins, i, wide);
+    }
+    TRY(mgx_update_shape(ins, w->diag));
+    struct mgx_ins *narrow = ins->next ? mgx_emit_convert(ins->next, ins, type) : NULL;
+    if (!narrow)
+        return mgx_fail_memory(w->diag);
+    mgx_replace_uses(ins, narrow);
+    return MGX_OK;
+}
+
 // --- sites ---
 
 static enum mgx_status check_factors(const struct mgx_site *site, const struct mgx_recipe_entry *e,
@@ -256,6 +311,7 @@ static enum mgx_status narrow_site(struct work *w, const struct mgx_site *site,
                                    const struct mgx_recipe_entry *e)
 {
     TRY(check_factors(site, e, w->diag));
+    TRY(widen_site(w, site));
     for (int i = 0; i < 2; i++) {
         if (!site->constant[i] && !e->in[i].known)
             return mgx_fail(w->diag, MGX_INVALID, "%s: the range of input %d is not known", e->name,

@@ -499,6 +499,44 @@ CASE(eight_bit_floats)
     }
 }
 
+// Two products of 16 bits read one value: they are those of 8 bits with scales in float, whichever comes first.
+CASE(halves_before_8_bits_are_halves_behind_them)
+{
+    static const enum mgx_type types[] = {MGX_INT8, MGX_FP8E4M3FN};
+    static const char two[] =
+        "a = dot(x, w)\nv = @literal{1,2,3,4,5,6} -> float_type, {6, 1}, {1, 1}\n"
+        "b = dot(x, v)\ns = multibroadcast[out_lens={4,3}](b)\n"
+        "c = mul(a, s)\nz = @return(c)\n";
+    for (int t = 0; t < 2; t++) {
+        double got[2][ROWS * COLUMNS];
+        for (int before = 0; before < 2; before++) {
+            struct world world;
+            struct mgx_diag diag = {0};
+            state = 77;
+            fill(&world, "cpu");
+            struct mgx_program *p = product(two);
+            struct mgx_quant_options options = world_options();
+            options.type = types[t];
+            if (before)
+                CHECK_OK(mgx_quantize_float(p, MGX_HALF, NULL, 0, &diag), diag);
+            CHECK(world_quantize(&world, p, &options, NULL));
+            if (!before)
+                CHECK_OK(mgx_quantize_float(p, MGX_HALF, NULL, 0, &diag), diag);
+            CHECK_INT(world_count(p, "quantizelinear"), 1);
+            MGX_EACH (ins, p->modules[0])
+                CHECK(ins->op != &mgx_op_dot || ins->shape.type == MGX_FLOAT);
+            CHECK(world_result(&world, p, 0, got[before]));
+            mgx_program_destroy(p);
+        }
+        double most = 0;
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            most = fmax(most, fabs(got[0][i]));
+        // What 16 bits of the factors move over the edge of a step, of six each.
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            CHECK_NEAR(got[0][i], got[1][i], most * (t ? 0x1p-4 : 0x1p-6));
+    }
+}
+
 CASE(what_cannot_be_is_refused_and_nothing_changes)
 {
     struct world world;
@@ -607,13 +645,14 @@ CASE(scores_with_a_mask_of_16_bits_are_attention)
     }
 }
 
-TEST_MAIN(ROW(bodies_of_choices_are_of_16_bits_too) ROW(products_are_those_of_rounded_factors)
-              ROW(without_samples_a_step_is_a_64th) ROW(a_convolution_has_a_scale_for_each_channel)
-                  ROW(one_value_is_quantized_once) ROW(what_is_quantized_is_left_alone) ROW(
-                      a_kept_recipe_stays_when_there_is_nothing_left) ROW(only_what_is_named)
-                      ROW(values_that_are_not_finite_leave_a_product_wide) ROW(zeros_and_one_value)
-                          ROW(empty_values) ROW(bodies_are_quantized_where_samples_came) ROW(
-                              a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
+TEST_MAIN(ROW(bodies_of_choices_are_of_16_bits_too) ROW(products_are_those_of_rounded_factors) ROW(
+    without_samples_a_step_is_a_64th) ROW(a_convolution_has_a_scale_for_each_channel)
+              ROW(one_value_is_quantized_once) ROW(what_is_quantized_is_left_alone)
+                  ROW(a_kept_recipe_stays_when_there_is_nothing_left) ROW(only_what_is_named) ROW(
+                      values_that_are_not_finite_leave_a_product_wide) ROW(zeros_and_one_value)
+                      ROW(empty_values) ROW(bodies_are_quantized_where_samples_came)
+                          ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats) ROW(
+                              halves_before_8_bits_are_halves_behind_them)
                               ROW(what_cannot_be_is_refused_and_nothing_changes) ROW(
                                   what_was_clamped_is_not_clamped_again_however_far_it_moves)
                                   ROW(scores_with_a_mask_of_16_bits_are_attention)
