@@ -426,7 +426,6 @@ static struct mgx_shape choose(struct mgx_plan *plan, const struct mgx_ins *ins)
         !mgx_shape_is_static(&ins->shape) || ins->shape.type == MGX_TUPLE ||
         ins->shape.type == MGX_SEQUENCE || packs_result(ins))
         return ins->shape;
-    assert(mgx_shape_is_static(&ins->shape) && mgx_type_is_number(ins->shape.type));
     if (reshapes_image(plan, ins))
         return channels_last(&ins->shape);
     struct mgx_shape shape;

@@ -133,9 +133,11 @@ CASE(values_lie_inside_with_their_lengths)
     begin(&w);
     w.v[V].offset = 12;
     CHECK(says(&w, "a value of neg leaves its root"));
+#ifdef NDEBUG // an assertion stops builds that have them before
     begin(&w);
     w.v[V].offset = -4;
     CHECK(says(&w, "a value of neg leaves its root"));
+#endif
     begin(&w);
     w.v[A].shape.type = MGX_INT32;
     CHECK(says(&w, "a value of neg has other lengths"));
