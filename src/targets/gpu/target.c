@@ -15,6 +15,7 @@
 #include "targets/gpu/lower/cache.h"
 #include "targets/gpu/lower/few.h"
 #include "targets/gpu/lower/ranged.h"
+#include "targets/gpu/lower/row_also.h"
 #include "targets/gpu/vendor/vendor.h"
 #include "targets/stages.h"
 
@@ -65,6 +66,7 @@ static enum mgx_status finish(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     TRY(gpu_finish(plan, diag));
     TRY(gpu_few_bundles_finish(plan, diag));
+    TRY(gpu_row_bundles_finish(plan, diag));
     TRY(gpu_range_bundles_finish(plan, diag));
     return gpu_cache_bundles_finish(plan, diag);
 }
@@ -74,6 +76,7 @@ static enum mgx_status gather(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     TRY(gpu_cache_bundles(plan, diag));
     TRY(gpu_few_bundles(plan, diag));
+    TRY(gpu_row_bundles(plan, diag));
     return gpu_range_bundles(plan, diag);
 }
 

@@ -25,6 +25,7 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
 #include "targets/gpu/lower/ranged.h"
+#include "targets/gpu/lower/row_also.h"
 #include "targets/gpu/lower/row_divide.h"
 
 #define MINUS_INFINITY "FLOAT_OF_BITS(0xff800000u)"
@@ -215,13 +216,48 @@ static void emit_full_nodes(struct mgx_str *out, const struct gpu_row_division *
     }
 }
 
+// What is left once more, a chunk for a chunk.
+static struct gpu_chunk also_of(const struct gpu_row_division *d, const struct gpu_chunk *result)
+{
+    const enum mgx_type type = d->row->also->shape.type;
+    return (struct gpu_chunk){"d", gpu_type_memory(type), result->v, (int)mgx_type_size(type)};
+}
+
+static void emit_last_value(struct mgx_str *out, const struct gpu_row_division *d,
+                            enum mgx_type type)
+{
+    char value[16];
+    snprintf(value, sizeof value, "n%d", d->row->result);
+    mgx_str_put(out, "    c.v[k] = ");
+    gpu_emit_narrowed(out, type, value);
+    mgx_str_put(out, ";\n");
+    if (d->row->also)
+        gpu_row_also_value(out, d->row->also, type);
+}
+
+static void emit_last_stores(struct mgx_str *out, const struct gpu_row_division *d,
+                             const struct gpu_chunk *result)
+{
+    char name[16];
+    mgx_str_put(out, "    if (live) {\n");
+    gpu_emit_chunk_store(out, result, "out", "at1 + to1");
+    if (d->row->also) {
+        const struct gpu_chunk also = also_of(d, result);
+        gpu_emit_chunk_store(out, &also, "also", "at1 + to1");
+    }
+    for (int k = 0; k < d->v && d->ranged; k++) {
+        snprintf(name, sizeof name, "c.v[%d]", k);
+        gpu_emit_range_value(out, d->ranged, name);
+    }
+    mgx_str_put(out, "    }\n");
+}
+
 // The loop over a thread's elements in one stage.
 static void emit_stage(struct mgx_str *out, const struct gpu_row_division *d,
                        const struct mgx_plan_offer *c, int stage)
 {
     const struct gpu_row *row = d->row;
     const bool last = stage == d->stages;
-    char name[16];
     bool needed[GPU_ROW_NODES];
     gpu_row_need(d, stage, needed);
     emit_share_begin(out, d, d->cached);
@@ -230,6 +266,10 @@ static void emit_stage(struct mgx_str *out, const struct gpu_row_division *d,
     const struct gpu_chunk result = chunk_of(d, c, -1, "c");
     if (last)
         gpu_emit_chunk(out, &result);
+    if (last && row->also) {
+        const struct gpu_chunk also = also_of(d, &result);
+        gpu_emit_chunk(out, &also);
+    }
     mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n", d->v);
     emit_full_nodes(out, d, c, needed);
     for (int k = 0; k < row->count && !last; k++) {
@@ -238,23 +278,11 @@ static void emit_stage(struct mgx_str *out, const struct gpu_row_division *d,
             mgx_str_printf(out, "    n%d = %s_%s(n%d, n%d);\n", k, n->fold->name,
                            values[value_number(n->type)], k, n->in[0]);
     }
-    if (last) {
-        char value[16];
-        snprintf(value, sizeof value, "n%d", row->result);
-        mgx_str_put(out, "    c.v[k] = ");
-        gpu_emit_narrowed(out, c->out->type, value);
-        mgx_str_put(out, ";\n");
-    }
+    if (last)
+        emit_last_value(out, d, c->out->type);
     mgx_str_put(out, "    }\n");
-    if (last) {
-        mgx_str_put(out, "    if (live) {\n");
-        gpu_emit_chunk_store(out, &result, "out", "at1 + to1");
-        for (int k = 0; k < d->v && d->ranged; k++) {
-            snprintf(name, sizeof name, "c.v[%d]", k);
-            gpu_emit_range_value(out, d->ranged, name);
-        }
-        mgx_str_put(out, "    }\n");
-    }
+    if (last)
+        emit_last_stores(out, d, &result);
     mgx_str_put(out, "    }\n    }\n");
 }
 
@@ -402,8 +430,9 @@ static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_off
             mgx_source_ins(&s, name, n->ins, &quiet) != MGX_OK)
             return "an operator or a type that has no scalar code";
     }
-    if (s.doubles && !gpu_has_double(c))
-        return "the card has no double";
+    const char *why = row->also ? gpu_row_also_body(&s, row->also) : NULL;
+    if (why || (s.doubles && !gpu_has_double(c)))
+        return why ? why : "the card has no double";
     mgx_str_put(out, row->functions ? row->functions : "");
     emit_fold_functions(out, row);
     return NULL;
@@ -440,7 +469,10 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         return why;
     if (d->threads > GPU_ROW_BLOCK) // registers are dealt out for that many threads
         mgx_str_printf(out, "#define run BOUNDS(%d) run\n", d->threads);
-    gpu_emit_range_head(out, d->ranged, c->out->type, types, c->in_count);
+    if (d->row->also)
+        gpu_row_also_head(out, d->row->also, c->out->type, types, c->in_count);
+    else
+        gpu_emit_range_head(out, d->ranged, c->out->type, types, c->in_count);
     mgx_str_put(out, "{\n");
     gpu_emit_range_begin(out, d->ranged);
     emit_parts(out, d);
@@ -488,6 +520,8 @@ static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_row 
         if (row->nodes[k].mean && mgx_type_size(type) == 8 && gpu_type_class(type) != GPU_REAL)
             return "a mean whose sum takes 128 bits";
     }
+    if (row->also && (!row->nodes[row->result].full || gpu_is_ranged(c)))
+        return "results that are left otherwise";
     return NULL;
 }
 

@@ -5,7 +5,7 @@
 // Sums are float where the values are 16 or 32 bits, double for doubles, 64-bit integers otherwise;
 // inside a fused body nothing is rounded to 16 bits. A NaN wins every maximum and minimum, as in the
 // reference.
-#include "targets/gpu/lower/rows.h"
+#include "targets/gpu/lower/row_also.h"
 
 #include <string.h>
 
@@ -233,16 +233,22 @@ static const char *read_body(struct reading *r)
     return NULL;
 }
 
-static enum mgx_plan_answer prepare_fused(struct mgx_plan_offer *c)
+enum mgx_plan_answer gpu_row_take_twice(struct mgx_plan_offer *c, const struct mgx_ins *also)
 {
     if (c->copy_only || c->dynamic || c->ins->op != &mgx_op_fused_reduce)
         return gpu_decline(c, "not a fused reduction");
     struct reading r = {.c = c, .row = MGX_NEW(c->arena, struct gpu_row)};
     if (!r.row)
         return mgx_plan_no_memory(c);
+    r.row->also = also;
     const char *why = read_body(&r);
     mgx_map_fini(&r.to);
     return why ? gpu_decline(c, why) : gpu_row_take(c, r.row);
+}
+
+static enum mgx_plan_answer prepare_fused(struct mgx_plan_offer *c)
+{
+    return gpu_row_take_twice(c, NULL);
 }
 
 const struct mgx_plan_kernel gpu_kernel_fused_reduce = {

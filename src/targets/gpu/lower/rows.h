@@ -51,6 +51,7 @@ struct gpu_row {
     const char *functions; // text of the functions named by nodes
     bool in_lane[MGX_MAX_RANK];
     int64_t lens[MGX_MAX_RANK]; // of full values
+    const struct mgx_ins *also; // what the results are left as once more (row_also.h); NULL
 };
 
 const struct gpu_fold *gpu_fold_find(const struct mgx_op *op);
