@@ -28,6 +28,28 @@ static bool is_renamed(const struct mgx_ins *ins)
     return ins->op == &mgx_op_reshape || ins->op == &mgx_op_squeeze || ins->op == &mgx_op_unsqueeze;
 }
 
+// Axes in front, of one place each: they say nothing where a broadcast adds some.
+static int idle_axes(const struct mgx_shape *s)
+{
+    int axis = 0;
+    while (axis < s->rank - 1 && s->lens[axis] == 1)
+        axis++;
+    return axis;
+}
+
+// Are the input's places, but for such axes, those of `ins`?
+static bool is_named_again(const struct mgx_ins *ins)
+{
+    if (!is_renamed(ins))
+        return false;
+    const struct mgx_shape *x = &ins->in[0]->shape, *y = &ins->shape;
+    const int a = idle_axes(x), b = idle_axes(y);
+    bool same = x->rank - a == y->rank - b;
+    for (int axis = b; axis < y->rank && same; axis++)
+        same = y->lens[axis] == x->lens[axis - b + a];
+    return same || (mgx_shape_elements(x) == 1 && mgx_shape_elements(y) == 1);
+}
+
 // Does it follow in light steps from a range?
 static bool is_of_range(const struct mgx_ins *ins, int depth)
 {
@@ -36,8 +58,7 @@ static bool is_of_range(const struct mgx_ins *ins, int depth)
         return false;
     if (ins->op == &mgx_op_slice)
         return ins->in[0]->op == &mgx_op_byte_range;
-    const bool one = mgx_shape_elements(&ins->shape) == 1;
-    if (!is_light(ins) && !(is_renamed(ins) && one) && ins->op != &mgx_op_multibroadcast)
+    if (!is_light(ins) && !is_named_again(ins) && ins->op != &mgx_op_multibroadcast)
         return false;
     for (int i = 0; i < ins->in_count; i++)
         if (is_of_range(ins->in[i], depth - 1))
@@ -45,31 +66,48 @@ static bool is_of_range(const struct mgx_ins *ins, int depth)
     return false;
 }
 
-// What one number is a view of.
+// What is seen by other names.
 static struct mgx_ins *named(struct mgx_ins *ins)
 {
-    while (is_renamed(ins) && mgx_shape_elements(&ins->in[0]->shape) == 1)
+    while (is_named_again(ins))
         ins = ins->in[0];
     return ins;
+}
+
+static struct mgx_ins *spread_leaf(struct mgx_ins *at, struct mgx_ins *ins,
+                                   const struct mgx_shape *like)
+{
+    const int idle = idle_axes(&ins->shape);
+    const int64_t one = 1;
+    if (mgx_shape_elements(&ins->shape) == 1)
+        ins = mgx_emit_reshape(at, ins, &one, 1);
+    else if (idle > 0)
+        ins = mgx_emit_reshape(at, ins, ins->shape.lens + idle, ins->shape.rank - idle);
+    return mgx_emit_multibroadcast(at, ins, like->lens, like->rank);
 }
 
 static struct mgx_ins *spread(struct mgx_ins *at, struct mgx_ins *ins, const struct mgx_shape *like,
                               int depth)
 {
     enum { INPUTS = 4 };
-    const int64_t one = 1;
     struct mgx_ins *in[INPUTS];
     while ((ins = named(ins))->op == &mgx_op_multibroadcast)
         ins = ins->in[0];
-    if (!is_of_range(ins, depth) || ins->op == &mgx_op_slice || ins->in_count > INPUTS) {
-        if (mgx_shape_elements(&ins->shape) == 1)
-            ins = mgx_emit_reshape(at, ins, &one, 1);
-        return mgx_emit_multibroadcast(at, ins, like->lens, like->rank);
-    }
+    if (!is_of_range(ins, depth) || ins->op == &mgx_op_slice || ins->in_count > INPUTS)
+        return spread_leaf(at, ins, like);
     for (int i = 0; i < ins->in_count; i++)
         if (!(in[i] = spread(at, ins->in[i], like, depth - 1)))
             return NULL;
     return mgx_emit_again(at, ins, in, ins->in_count);
+}
+
+// What a broadcast, by whichever name, spreads; NULL: it is none.
+static struct mgx_ins *spread_of(struct mgx_ins *ins)
+{
+    if (ins->op != &mgx_op_multibroadcast && !is_named_again(ins))
+        return NULL;
+    ins = named(ins);
+    return ins->op == &mgx_op_multibroadcast ? named(ins->in[0]) : NULL;
 }
 
 static bool is_read_by_place(const struct mgx_ins *ins)
@@ -147,7 +185,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
             c->changed = true;
             continue;
         }
-        struct mgx_ins *from = ins->op == &mgx_op_multibroadcast ? named(ins->in[0]) : NULL;
+        struct mgx_ins *from = spread_of(ins);
         if (!from || from->op == &mgx_op_slice || !is_read_by_place(ins) ||
             !is_of_range(from, DEEPEST))
             continue;

@@ -52,7 +52,7 @@ static struct mgx_ins *flatten(struct mgx_rewriter *r, struct mgx_ins *ins,
     const int64_t rows = mgx_shape_elements(&ins->shape) / n;
     w = mgx_emit_reshape(ins, s.core, (int64_t[]){k, n}, 2);
     x = mgx_emit_reshape(ins, x, (int64_t[]){rows, k}, 2);
-    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_dot, x, w);
+    struct mgx_ins *y = mgx_emit_binary(ins, ins->op, x, w);
     return mgx_emit_reshape(ins, y, ins->shape.lens, rank);
 }
 
@@ -185,7 +185,7 @@ static struct mgx_ins *pass_rows(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 static const struct mgx_rule rules[] = {
-    {"dot(x, w:multibroadcast|broadcast) ~> reshape(dot(reshape(x), w))", MGX_IF_STATIC,
+    {"dot|quant_dot(x, w:multibroadcast|broadcast) ~> reshape(dot(reshape(x), w))", MGX_IF_STATIC,
      .rewrite = flatten},
     {"transpose(v:reshape!) ~> reshape(f(dot(view(x), w)))", MGX_IF_STATIC, .rewrite = order_rows},
     {"dot(x:reshape|transpose, w) ~> reshape(transpose(reshape(dot(reshape(x), w))))",
