@@ -84,6 +84,10 @@ static const char helpers[] =
     "#if !defined(PW_LOOK_UP)\n#define PW_LOOK_UP(table, i) table[i]\n#endif\n"
     "PW_FN i64 pw_clamp(i64 x, i64 low, i64 high) { return x < low ? low : x > high ? high : x; }\n"
     "PW_FN u64 pw_uclamp(u64 x, u64 high) { return x > high ? high : x; }\n"
+    "PW_FN u64 pw_few(pw_real x, int high)\n"
+    "{\n"
+    "    return !(x > 0) ? 0 : (u64)(unsigned)(int)(x < (pw_real)high ? x : (pw_real)high);\n"
+    "}\n"
     "PW_FN i64 pw_wrap(i64 x, int bits)\n"
     "{\n"
     "    const u64 sign = (u64)1 << (bits - 1), mask = (sign << 1) - 1;\n"
@@ -144,7 +148,8 @@ static void put_operands(struct mgx_str *out, int arity, const char *type, const
         mgx_str_printf(out, "%s%s %s%c", i ? ", " : "", type, prefix, 'x' + i);
 }
 
-// Signed operands of a row that may overflow are computed on as unsigned ones.
+// Signed operands of a row that may overflow are computed on as unsigned ones; those of 32 bits
+// whose results have as many in 32, since compilers do not see that the others are not needed.
 static void put_wrapping(struct mgx_str *out, const struct mgx_op *op,
                          const struct mgx_pointwise *row)
 {
@@ -154,6 +159,12 @@ static void put_wrapping(struct mgx_str *out, const struct mgx_op *op,
     for (int i = 0; i < row->arity; i++)
         mgx_str_printf(out, "%s%c = (u64)s%c", i ? ", " : "", 'x' + i, 'x' + i);
     mgx_str_printf(out, ";\n    return (i64)(%s);\n}\n", row->uint);
+    mgx_str_printf(out, "PW_FN i64 pw_%s_int(", op->name);
+    put_operands(out, row->arity, "i64", "s");
+    mgx_str_put(out, ")\n{\n    const unsigned ");
+    for (int i = 0; i < row->arity; i++)
+        mgx_str_printf(out, "%s%c = (unsigned)s%c", i ? ", " : "", 'x' + i, 'x' + i);
+    mgx_str_printf(out, ";\n    return (int)(%s);\n}\n", row->uint);
 }
 
 // A row's text. A constant with a point would widen a float to double: it takes the operands' type.
@@ -271,12 +282,20 @@ static const char *rounding_to(enum mgx_type type)
     return names[type];
 }
 
+// Bytes of floats, and what else has no sign and few bits, need no integers of 64 bits on the way.
+static bool is_few(enum kind from, enum mgx_type to)
+{
+    return from == REAL && kind_of(to) == UINT && mgx_type_bits(to) <= 16;
+}
+
 // What stands before and behind an expression of a floating kind.
 static void open_real(struct mgx_str *out, enum kind from, enum mgx_type to)
 {
     const bool is_unsigned = kind_of(to) == UINT;
     if (to == MGX_FLOAT || to == MGX_DOUBLE)
         mgx_str_printf(out, "(%s)(", to == MGX_FLOAT ? "float" : "double");
+    else if (is_few(from, to))
+        mgx_str_put(out, "pw_few(");
     else if (rounding_to(to))
         mgx_str_printf(out, "%s(", rounding_to(to));
     else if (to == MGX_BOOL)
@@ -286,10 +305,12 @@ static void open_real(struct mgx_str *out, enum kind from, enum mgx_type to)
                        is_unsigned ? "u" : "", from == DOUBLE ? "double" : "real");
 }
 
-static void close_real(struct mgx_str *out, enum mgx_type to)
+static void close_real(struct mgx_str *out, enum kind from, enum mgx_type to)
 {
     if (mgx_type_is_float(to)) {
         mgx_str_put(out, ")");
+    } else if (is_few(from, to)) {
+        mgx_str_printf(out, ", %d)", (1 << mgx_type_bits(to)) - 1);
     } else if (to == MGX_BOOL) {
         mgx_str_put(out, "))");
     } else if (kind_of(to) == UINT) {
@@ -336,18 +357,27 @@ static void open_store(struct mgx_str *out, enum kind from, enum mgx_type to)
 static void close_store(struct mgx_str *out, enum kind from, enum mgx_type to)
 {
     if (from == REAL || from == DOUBLE)
-        close_real(out, to);
+        close_real(out, from, to);
     else
         close_int(out, to);
 }
 
 // --- lines ---
 
+// Integers of 32 bits that become such, by a row that may overflow?
+static bool is_narrow(const struct mgx_ins *ins, const struct mgx_pointwise *row)
+{
+    bool narrow = row && row->wraps && ins->shape.type == MGX_INT32;
+    for (int i = 0; i < ins->in_count; i++)
+        narrow = narrow && ins->in[i]->shape.type == MGX_INT32;
+    return narrow;
+}
+
 static void put_call(const struct function *f, const struct mgx_ins *ins, enum kind kind)
 {
     struct mgx_str *out = f->s->out;
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
-    mgx_str_printf(out, "pw_%s_%s(", ins->op->name, kind_name[kind]);
+    mgx_str_printf(out, "pw_%s_%s(", ins->op->name, is_narrow(ins, row) ? "int" : kind_name[kind]);
     for (int i = 0; i < ins->in_count; i++) {
         mgx_str_printf(out, "%s(%s)", i ? ", " : "", kind_type[kind]);
         put_name(f, ins->in[i]);
@@ -624,7 +654,13 @@ static void put_value(const struct function *f, const char *name, const struct m
     }
     const enum mgx_type from = ins->in[0]->shape.type;
     const enum kind kind = row ? row_kind(row, from) : kind_of(from);
+    if (is_narrow(ins, row)) {
+        put_call(f, ins, kind);
+        return;
+    }
     open_store(out, kind, ins->shape.type);
+    if (!row && from == MGX_INT32)
+        mgx_str_put(out, "(int)");
     if (row)
         put_call(f, ins, kind);
     else
