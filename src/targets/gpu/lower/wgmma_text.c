@@ -32,6 +32,7 @@ static int words_of(enum mgx_type type)
 enum kind {
     KIND_COLUMN, // a constant with one value a column: read before anything else
     KIND_WHOLE,  // lines of columns
+    KIND_NUMBER, // one for all results: read once, before the products
     KIND_SINGLE, // anything else: value by value
 };
 
@@ -56,12 +57,25 @@ static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *
            words_of(s->type);
 }
 
+// The same everywhere.
+static bool is_number(const struct mgx_shape *s)
+{
+    for (int axis = 0; axis < s->rank; axis++)
+        if (s->lens[axis] > 1 && s->strides[axis])
+            return false;
+    return true;
+}
+
 static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g, int e)
 {
     const struct mgx_shape *s = &c->in[g->p.extra[e]];
     bool one_row;
     struct line line = {KIND_SINGLE, s->type, words_of(s->type)};
-    if (g->summed != e + 1 && is_lines(g, s, &one_row))
+    if (g->summed == e + 1)
+        return line;
+    if (is_number(s))
+        line.kind = KIND_NUMBER;
+    else if (is_lines(g, s, &one_row))
         line.kind = one_row && c->constant[g->p.extra[e]] ? KIND_COLUMN : KIND_WHOLE;
     return line;
 }
@@ -90,25 +104,39 @@ static void emit_at(struct mgx_str *out, const char *name, const struct gpu_wgmm
     mgx_str_put(out, ";\n");
 }
 
+// One operand of the epilogue, as its functions have it.
+static void emit_param(struct mgx_str *out, const struct mgx_plan_offer *c,
+                       const struct gpu_wgmma_product *g, int e)
+{
+    const enum mgx_type type = c->in[g->p.extra[e]].type;
+    if (line_of(c, g, e).kind == KIND_NUMBER)
+        mgx_str_printf(out, "%s e%d", gpu_type_value(type), e);
+    else
+        mgx_str_printf(out, "const GLOBAL %s *e%d", gpu_type_memory(type), e);
+}
+
 static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct gpu_wgmma_product *g)
 {
     mgx_str_put(out, g->ranged ? ", struct extremes *seen" : "");
     if (g->units == GPU_WGMMA_SPLIT)
         mgx_str_put(out, ", const float *a, const u16 *b");
-    for (int e = 0; e < g->p.extra_count; e++)
-        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[g->p.extra[e]].type),
-                       e);
+    for (int e = 0; e < g->p.extra_count; e++) {
+        mgx_str_put(out, ", ");
+        emit_param(out, c, g, e);
+    }
 }
 
-// Those of the kernel, which has a place for the ranges of its results, not for what it has seen.
+// Those of the kernel, which has a place for the ranges of its results, not for what it has seen, and
+// places for numbers.
 static void emit_kernel_params(struct mgx_str *out, const struct mgx_plan_offer *c,
                                const struct gpu_wgmma_product *g)
 {
-    struct gpu_wgmma_product plain = *g;
-    plain.ranged = false;
     mgx_str_put(out, "\n#define KERNEL_PARAMS");
-    emit_params(out, c, &plain);
+    mgx_str_put(out, g->units == GPU_WGMMA_SPLIT ? ", const float *a, const u16 *b" : "");
+    for (int e = 0; e < g->p.extra_count; e++)
+        mgx_str_printf(out, ", const GLOBAL %s *%s%d", gpu_type_memory(c->in[g->p.extra[e]].type),
+                       line_of(c, g, e).kind == KIND_NUMBER ? "far" : "e", e);
     mgx_str_put(out, g->border.kinds ? ", const GLOBAL i32 *border" : "");
     mgx_str_put(out, g->ranged ? ", GLOBAL float *ranges" : "");
     if (g->units == GPU_WGMMA_QUANTIZED)
@@ -184,6 +212,10 @@ static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
                    number);
     if (g->summed == e + 1) {
         mgx_str_put(out, "0;\n");
+        return;
+    }
+    if (line.kind == KIND_NUMBER) {
+        mgx_str_printf(out, "e%d;\n", e);
         return;
     }
     if (line.kind == KIND_SINGLE) {
@@ -300,9 +332,10 @@ static void emit_touch(struct mgx_str *out, const struct mgx_plan_offer *c,
                        const struct gpu_wgmma_product *g)
 {
     mgx_str_put(out, "FUNCTION void touch_columns(");
-    for (int e = 0; e < g->p.extra_count; e++)
-        mgx_str_printf(out, "const GLOBAL %s *e%d, ", gpu_type_memory(c->in[g->p.extra[e]].type),
-                       e);
+    for (int e = 0; e < g->p.extra_count; e++) {
+        emit_param(out, c, g, e);
+        mgx_str_put(out, ", ");
+    }
     mgx_str_put(out, "u32 by, int column)\n{\n");
     for (int e = 0; e < g->p.extra_count; e++) {
         const struct line line = line_of(c, g, e);
@@ -350,6 +383,25 @@ static void emit_quads(struct mgx_str *out, const struct mgx_plan_offer *c,
     emit_place(out, c, g);
 }
 
+static void emit_operand_of_one(struct mgx_str *out, const struct mgx_plan_offer *c,
+                                const struct gpu_wgmma_product *g, int number, int e)
+{
+    const struct mgx_shape *s = &c->in[g->p.extra[e]];
+    const char *type = gpu_product_is_real(&g->p, number) ? "float" : gpu_type_value(s->type);
+    char at[16], array[16];
+    snprintf(at, sizeof at, "at%d", e);
+    snprintf(array, sizeof array, "e%d", e);
+    emit_at(out, at, g, s, true);
+    mgx_str_printf(out, "    const %s v%d = ", type, number);
+    if (g->summed == e + 1)
+        mgx_str_put(out, "0");
+    else if (line_of(c, g, e).kind == KIND_NUMBER)
+        mgx_str_put(out, array);
+    else
+        gpu_emit_load(out, s->type, array, at);
+    mgx_str_put(out, ";\n");
+}
+
 // One value, wherever its operands lie.
 static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct gpu_wgmma_product *g)
@@ -364,18 +416,7 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
             mgx_str_printf(out, "    const TAKEN v%d = (TAKEN)sum;\n", i);
             continue;
         }
-        const struct mgx_shape *s = &c->in[g->p.extra[e]];
-        char at[16], array[16];
-        snprintf(at, sizeof at, "at%d", e);
-        snprintf(array, sizeof array, "e%d", e++);
-        emit_at(out, at, g, s, true);
-        mgx_str_printf(out, "    const %s v%d = ",
-                       gpu_product_is_real(&g->p, i) ? "float" : gpu_type_value(s->type), i);
-        if (g->summed == e)
-            mgx_str_put(out, "0");
-        else
-            gpu_emit_load(out, s->type, array, at);
-        mgx_str_put(out, ";\n");
+        emit_operand_of_one(out, c, g, i, e++);
     }
     if (g->p.tail)
         gpu_emit_body_call(out, c->out->type, count);
@@ -543,14 +584,36 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
     GPU_PUT(out, fold);
 }
 
-// Where floats become bytes: the range, and which operands of the results are of it.
-static void emit_range(struct mgx_str *out, const struct gpu_wgmma_product *g)
+// One of NUMBERS(); `near`: 1 + its number in the range that the block has joined, 0: it is not of that.
+static void emit_number(struct mgx_str *out, enum mgx_type type, int e, int near)
 {
-    mgx_str_printf(out, "#define RANGE_PARTS %d\n#define FIRST_PARTS %d\n#define FROM_NEAR_RANGE()",
-                   g->range.parts, g->range.first_parts);
-    for (int e = 0; e < g->p.extra_count; e++)
-        if (g->range.number[e])
-            mgx_str_printf(out, " e%d = near_range + %d;", e, g->range.number[e] - 1);
+    char array[16], at[4];
+    snprintf(array, sizeof array, near ? "near_range" : "far%d", e);
+    snprintf(at, sizeof at, "%d", near ? near - 1 : 0);
+    mgx_str_printf(out, " const %s e%d = ", gpu_type_value(type), e);
+    gpu_emit_load(out, type, array, at);
+    mgx_str_put(out, ";");
+}
+
+// NUMBERS(): what is one for all results, read once for all tiles of a block. Constants are there
+// before what other kernels write.
+static void emit_numbers(struct mgx_str *out, const struct mgx_plan_offer *c,
+                         const struct gpu_wgmma_product *g)
+{
+    bool waits = false;
+    mgx_str_put(out, "#define NUMBERS()");
+    for (int written = 0; written < 2; written++)
+        for (int e = 0; e < g->p.extra_count; e++) {
+            const bool constant = c->constant[g->p.extra[e]] != NULL;
+            const int near = g->range.parts ? g->range.number[e] : 0;
+            if (line_of(c, g, e).kind != KIND_NUMBER || constant == written)
+                continue;
+            if (written && !near && !waits) {
+                mgx_str_put(out, " GRID_WAIT();");
+                waits = true;
+            }
+            emit_number(out, c->in[g->p.extra[e]].type, e, near);
+        }
     mgx_str_put(out, "\n");
 }
 
@@ -614,9 +677,10 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_quads(out, c, g);
     mgx_str_put(out, "#define ADDRESSES (u64)c");
     for (int e = 0; e < g->p.extra_count; e++)
-        if (line_of(c, g, e).kind != KIND_SINGLE)
+        if (line_of(c, g, e).kind < KIND_NUMBER)
             mgx_str_printf(out, " | (u64)e%d", e);
     mgx_str_put(out, "\n");
+    emit_numbers(out, c, g);
     emit_multiply(out, t->columns, g);
     GPU_PUT(out, tiles);
     GPU_PUT(out, cluster);
@@ -626,7 +690,8 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (g->units == GPU_WGMMA_SPLIT)
         GPU_PUT(out, wgmma_split);
     if (g->units == GPU_WGMMA_QUANTIZED) {
-        emit_range(out, g);
+        mgx_str_printf(out, "#define RANGE_PARTS %d\n#define FIRST_PARTS %d\n", g->range.parts,
+                       g->range.first_parts);
         GPU_PUT(out, wgmma_quantize);
     }
     mgx_str_printf(out, "#define BORDER %d\n", g->border.kinds > 0);
