@@ -358,6 +358,7 @@ static void emit_units(struct mgx_str *out, const struct division *d, enum mgx_t
 static void emit_floats(struct mgx_str *out, bool ranged)
 {
     mgx_str_printf(out, "#define RANGED %d\n#define WIDTH (WARPS * 32)\n", ranged);
+    GPU_PUT(out, ordered_bits);
     GPU_PUT(out, extremes);
     GPU_PUT(out, attention_float);
 }

@@ -40,6 +40,7 @@ static void emit(struct mgx_str *out, int64_t elements, const struct parts *p)
         GPU_PUT(out, tiles);
         GPU_PUT(out, cluster);
     }
+    GPU_PUT(out, ordered_bits);
     GPU_PUT(out, extremes);
     GPU_PUT(out, range_scale);
     GPU_PUT(out, byte_range_join);

@@ -98,6 +98,7 @@ static enum mgx_status join(const struct gpu_range_plan *p, int s, struct mgx_di
     const int width = ranges > NARROW && card->max_threads >= WIDTH ? WIDTH : NARROW;
     mgx_str_printf(&text, "#define PARTS %d\n#define FIRST_PARTS %d\n#define WIDTH %d\n", ranges,
                    first, width);
+    GPU_PUT(&text, ordered_bits);
     GPU_PUT(&text, extremes);
     GPU_PUT(&text, range_scale);
     GPU_PUT(&text, byte_range_join);

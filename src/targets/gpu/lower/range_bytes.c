@@ -383,6 +383,7 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
                    "#define COUNT %d\n#define V %d\n#define EACH %d\n",
                    GPU_THREADS, parts, first, (int)(elements / v), v, each);
     const char *why = emit_find(&text, &f->from->shape, y, pad, v);
+    GPU_PUT(&text, ordered_bits);
     GPU_PUT(&text, extremes);
     GPU_PUT(&text, range_scale);
     GPU_PUT(&text, range_bytes);

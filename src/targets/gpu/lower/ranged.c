@@ -36,6 +36,7 @@ void gpu_emit_range_head(struct mgx_str *out, int width, enum mgx_type result,
     assert(width >= 0);
     if (width) {
         mgx_str_printf(out, "#define WIDTH %d\n", width);
+        GPU_PUT(out, ordered_bits);
         GPU_PUT(out, extremes);
     }
     gpu_emit_parameters(out, result, in, in_count);

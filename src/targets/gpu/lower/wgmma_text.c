@@ -624,6 +624,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     GPU_PUT(out, lines);
     if (g->ranged || g->range.parts) {
         mgx_str_printf(out, "#define GROUPS %d\n", t->groups);
+        GPU_PUT(out, ordered_bits);
         GPU_PUT(out, wgmma_range);
     }
     if (g->units == GPU_WGMMA_QUANTIZED)
