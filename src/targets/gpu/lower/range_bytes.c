@@ -248,6 +248,8 @@ static void set_reader(const struct gpu_range_plan *p, const struct found *f, in
     p->actions[s].range = f->range;
     gpu_range_reserve(step, &call->base);
     gpu_range_add(p, s, "makes its bytes of floats");
+    if (call->g.summed)
+        gpu_range_add(p, s, "sums up its rows");
 }
 
 static void leave_out(const struct gpu_range_plan *p, int s, const char *detail)
@@ -279,8 +281,9 @@ static enum mgx_status quantize(const struct gpu_range_plan *p, const struct fou
     const int first = first_of(f);
     for (int i = 0; i < f->count; i++) {
         struct gpu_wgmma_quantizing q = {.pad = f->pad < 0 ? NULL : p->plan->steps[f->pad].ins};
-        // Zeros behind a's depth become the zero point, and would be summed up.
-        if (p->actions[f->readers[i]].summed || !floats_of(p->plan, f, f->readers[i], &q.x))
+        q.summed = p->actions[f->readers[i]].summed;
+        q.zero = p->actions[f->readers[i]].zero;
+        if (!floats_of(p->plan, f, f->readers[i], &q.x))
             return MGX_OK;
         find_numbers(p, f, f->readers[i], &q);
         if (f->readers[i] == first && joins(p, f, first))

@@ -65,7 +65,8 @@ struct gpu_wgmma_product {
     bool quads;
     // Extra number summed - 1 is what a's rows sum up to times `zero`: it goes off before the results are
     // finished, and is 0 there (kernel/wgmma_ones.gpu). 0: none is.
-    int summed, zero;
+    int summed, zero,
+        beyond;  // beyond: values of a block behind the depth, where floats become bytes
     bool ranged; // it leaves the range of its results (ranged.h)
     // Floats that become bytes: so many ranges are found in front, the first of them in one place; and which
     // of the extras is number 1 + i of byte_range's; 0: of another value.
@@ -267,6 +268,7 @@ struct gpu_wgmma_quantizing {  // floats that become bytes
     int parts, first_parts;    // ranges in front that it joins, 0: none; those in the first place
     unsigned char
         number[GPU_CALL_INPUTS]; // by the step's inputs: 1 + i of number i of byte_range's
+    int summed, zero;            // as struct gpu_wgmma_product has them
     double saved;                // microseconds that the product takes less than that of bytes
 };
 // The step's product of bytes as one of the floats that they are made of. *out NULL: there is none.

@@ -89,6 +89,9 @@ enum mgx_status gpu_wgmma_quantize(struct mgx_plan *plan, const struct mgx_plan_
     offer_again(plan, step, &a, diag);
     if (gpu_wgmma_read_quantized(&a.offer, &q->x, q->pad, &g))
         return MGX_OK;
+    g.summed = q->summed;
+    g.zero = q->zero;
+    g.beyond = g.blocks * g.block - (int)(mgx_shape_elements(&bytes->weights.shape) / g.p.columns);
     const struct gpu_wgmma_size size = gpu_wgmma_size_of(&a.offer, &g);
     const struct gpu_wgmma_size before = gpu_wgmma_size_of(&a.offer, &bytes->g);
     if (g.blocks > DEEPEST || !gpu_wgmma_rank(&size, &t, 1) ||

@@ -463,7 +463,7 @@ static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgm
     ones.of_b = "u8";
     ones.columns = 8;
     gpu_emit_multiply(out, &ones);
-    mgx_str_printf(out, "#define ZERO %d\n", g->zero);
+    mgx_str_printf(out, "#define ZERO %d\n#define BEYOND %d\n", g->zero, g->beyond);
 }
 
 // Lengths and steps of a as the copy engine sees it: a matrix, or channels, width, height, depth, images.
