@@ -352,13 +352,20 @@ static int vector_of(const struct mgx_shape *y, bool padded)
     return padded && line % 8 == 0 && elements / 8 >= ENOUGH ? 8 : 4;
 }
 
-// Chunks that a thread has under way, as long as there are blocks enough.
+// Chunks that a thread has under way: so few that all are, where four suffice for that.
 static int each_of(int64_t chunks, int64_t blocks)
 {
-    int each = 4;
-    while (each > 1 && chunks < blocks * GPU_THREADS * each)
-        each /= 2;
+    int each = 1;
+    while (each < 4 && chunks > blocks * GPU_THREADS * each)
+        each *= 2;
     return each;
+}
+
+// Blocks that share so many turns of a block's threads, `most` of them at most: as many for each as may be.
+static unsigned blocks_of(int64_t turns, int64_t most)
+{
+    const int64_t rounds = (turns + most - 1) / most;
+    return (unsigned)((turns + rounds - 1) / rounds);
 }
 
 static enum mgx_status make(const struct gpu_range_plan *p, const struct found *f,
@@ -399,8 +406,7 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
     action->x = f->pad < 0 ? f->x : 0;
     action->range = f->range;
     action->call.how = gpu_launch_for((elements / v + each - 1) / each);
-    if (action->call.how.grid[0] > (unsigned)most)
-        action->call.how.grid[0] = (unsigned)most;
+    action->call.how.grid[0] = blocks_of(action->call.how.grid[0], most);
     action->call.how.dependent = card->features & GPU_DEPENDENT;
     action->call.unit = gpu_unit_of(m, "range_bytes", &text);
     mgx_str_fini(&text);
