@@ -526,6 +526,36 @@ def test_bytes_of_a_range(case):
             assert got[1][0] == pytest.approx(range_of(got[0])[0], rel=1e-6)
 
 
+@pytest.mark.parametrize("case", range(4 * CASES))
+def test_bytes_in_another_order(case):
+    """Windows of an image, or its axes exchanged: bytes are put in that order as they are made, if nobody wants them in the first one."""
+    b = Builder([SEED, 17, case])
+    batch, high, wide, side, channels = b.pick(1, 3), b.pick(1, 2, 5), b.pick(1, 3, 8), b.pick(2, 3, 7), b.pick(4, 6, 24, 64, 96)
+    shape = [batch, high * side, wide * side, channels]
+    x = b.rng.integers(-100, 156, shape).astype(np.float32)
+    x.flat[0], x.flat[-1] = -100, 155
+    made, zero = made_bytes(b, b.op("relu", [b.op("add", [b.param(x), b.over(np.float32(100), shape)])]), shape)
+    x = np.maximum(x + 100, 0)  # 0 is its zero point, 1 its scale
+    split = [batch, high, side, wide, side, channels]
+    order = b.pick([0, 1, 3, 2, 4, 5], [3, 1, 0, 4, 2, 5], [0, 5, 1, 2, 3, 4])
+    moved = b.op("transpose", [b.op("reshape", [made], dims=split)], permutation=order)
+    want = x.reshape(split).transpose(order)
+    depth = want.shape[-1]
+    w, q, rows = b.bytes("uint8", [depth, 40]), b.zero("uint8", 0.5), want.size // depth
+    product = b.op("quant_dot", [b.op("reshape", [moved], dims=[rows, depth]), b.literal(w), zero, b.literal(np.array([q]))])
+    want = want.reshape(rows, depth).astype(np.int64) @ (w.astype(np.int64) - int(q))
+    alone = b.rng.integers(3) > 0
+    b.main.add_return([product] if alone else [product, made])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    assert ": ref (" not in said, said
+    for _ in range(3):
+        got = [np.array(r) for r in b.program.run(b.feeds)]
+        np.testing.assert_array_equal(got[0], want)
+        if not alone:
+            np.testing.assert_array_equal(got[1], x)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0])
 def test_ranges_of_what_is_no_number(value):
     """As the reference: a value that is none, an infinite one, and nothing but zeros."""

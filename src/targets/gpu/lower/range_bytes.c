@@ -14,9 +14,11 @@
 #include "targets/gpu/lower/range_bundle.h"
 
 enum { MOST_READERS = 6, MOST_PARTS = 2048, ROOM = 6 }; // ROOM: steps of a bundle besides readers
+enum { FAR = 4 };                                       // steps between what belongs together
 
 struct found {                        // what makes bytes of floats by a range
     int made, pad, range;             // steps; pad -1: there is none
+    int put;                          // the step that alone reads them, in another order; or made
     int x, share, shift;              // inputs of made
     struct mgx_plan_value *from;      // the floats, before they are padded
     int readers[MOST_READERS], count; // products that alone read the bytes; 0: others do
@@ -86,7 +88,6 @@ static bool puts_zeros(const struct mgx_ins *pad)
 // The step in front that puts zeros around what is quantized, and has no other reader.
 static void find_pad(const struct gpu_range_plan *p, struct found *f)
 {
-    enum { FAR = 4 };
     f->from = p->plan->steps[f->made].in_value[f->x];
     f->pad = -1;
     for (int s = f->made - 1; s >= 0 && s >= f->made - FAR; s--) {
@@ -98,6 +99,63 @@ static void find_pad(const struct gpu_range_plan *p, struct found *f)
         f->pad = s;
         f->from = step->in_value[0];
         return;
+    }
+}
+
+// Behind step s, before step `end`: the one that is the instruction's; 0: there is none.
+static int step_of(const struct gpu_range_plan *p, const struct mgx_ins *ins, int s, int end)
+{
+    for (s++; s < end && s < p->plan->step_count; s++)
+        if (p->plan->steps[s].ins == ins)
+            return s;
+    return 0;
+}
+
+static bool is_seen_through(const struct mgx_ins *ins)
+{
+    return ins->op->flags & MGX_OP_VIEW || ins->op == &mgx_op_reshape;
+}
+
+// The length of the innermost axis that has one, if neighbours lie beside each other and lines are whole
+// words of four; 0: they do not.
+static int64_t line_of(const struct mgx_shape *s)
+{
+    int last = s->rank - 1;
+    while (last > 0 && s->lens[last] == 1)
+        last--;
+    bool lines = last >= 0 && s->strides[last] == 1 && s->lens[last] % 4 == 0;
+    for (int axis = 0; axis < last; axis++)
+        lines = lines && (s->lens[axis] == 1 || s->strides[axis] % 4 == 0);
+    return lines ? s->lens[last] : 0;
+}
+
+// Can the kernel find the floats of what the step makes of the bytes?
+static bool can_move(const struct gpu_range_plan *p, const struct found *f, int s)
+{
+    const struct mgx_plan_step *step = &p->plan->steps[s];
+    const struct mgx_plan_value *bytes = p->plan->steps[f->made].out_value;
+    struct mgx_shape floats = f->from->shape;
+    int64_t begin = 0;
+    floats.type = bytes->shape.type;
+    return step->kernel == &gpu_kernel_copy && gpu_range_is_plain(step) && step->in_count == 1 &&
+           mgx_plan_root(step->out_value, NULL) == step->out_value &&
+           mgx_plan_root(step->in_value[0], &begin) == bytes && begin % 4 == 0 &&
+           line_of(&step->in_value[0]->shape) && mgx_shape_is_standard(&step->out_value->shape) &&
+           mgx_shape_equal(&floats, &bytes->shape) && mgx_shape_is_packed(&floats);
+}
+
+// The step that alone reads the bytes, to put them in another order: the kernel does so on its way.
+static void find_copy(const struct gpu_range_plan *p, struct found *f)
+{
+    const struct mgx_ins *ins = p->plan->steps[f->made].ins;
+    f->put = f->made;
+    while (f->pad < 0 && mgx_used_once(ins)) {
+        ins = ins->uses->user;
+        const int s = step_of(p, ins, f->made, f->made + FAR);
+        if (s && can_move(p, f, s))
+            f->put = s;
+        if (s || !is_seen_through(ins))
+            return;
     }
 }
 
@@ -121,15 +179,13 @@ static bool find_readers(const struct gpu_range_plan *p, const struct mgx_ins *i
     const struct mgx_plan *plan = p->plan;
     const int end = f->made + MGX_PLAN_BUNDLE_MOST - ROOM;
     for (const struct mgx_use *use = ins->uses; use; use = use->next) {
-        int r = f->made + 1;
-        if (use->user->op->flags & MGX_OP_VIEW) {
+        const int r = step_of(p, use->user, f->made, end);
+        if (!r && is_seen_through(use->user)) {
             if (!find_readers(p, use->user, f))
                 return false;
             continue;
         }
-        while (r < plan->step_count && r < end && plan->steps[r].ins != use->user)
-            r++;
-        if (r >= plan->step_count || r >= end)
+        if (!r)
             return false;
         if (p->actions[r].how == GPU_RANGE_LEFT_OUT)
             continue;
@@ -189,7 +245,8 @@ static bool find(const struct gpu_range_plan *p, int s, struct found *f)
         mgx_plan_root(step->out_value, NULL) != step->out_value)
         return false;
     find_pad(p, f);
-    if (!find_readers(p, step->ins, f))
+    find_copy(p, f);
+    if (f->put != f->made || !find_readers(p, step->ins, f))
         f->count = 0;
     return lies_well(f);
 }
@@ -307,6 +364,21 @@ static enum mgx_status quantize(const struct gpu_range_plan *p, const struct fou
 
 // --- a kernel that makes them ---
 
+// find(i) where bytes are put in another order: from chunk i to where `view` has it.
+static const char *emit_find_moved(struct mgx_str *out, const struct mgx_shape *view, int64_t begin,
+                                   int v)
+{
+    mgx_str_printf(out, "FUNCTION int find(int i)\n{\n    int rest = i * %d, at = %" PRId64 ";\n",
+                   v, begin);
+    for (int axis = view->rank - 1; axis >= 0; axis--)
+        if (view->lens[axis] > 1)
+            mgx_str_printf(
+                out, "    at += rest %% %" PRId64 " * %" PRId64 ";\n    rest /= %" PRId64 ";\n",
+                view->lens[axis], view->strides[axis], view->lens[axis]);
+    mgx_str_put(out, "    return at;\n}\n");
+    return NULL;
+}
+
 // find(i): from chunk i, V bytes of the result, to floats. Why not; NULL if it can be.
 static const char *emit_find(struct mgx_str *out, const struct mgx_shape *x,
                              const struct mgx_shape *y, const struct mgx_ins *pad, int v)
@@ -343,13 +415,12 @@ static const char *emit_find(struct mgx_str *out, const struct mgx_shape *x,
 }
 
 // Neighbours of a chunk: four, and where a chunk's place takes long to be found and chunks are many, eight.
-static int vector_of(const struct mgx_shape *y, bool padded)
+static int vector_of(int64_t line, int64_t elements)
 {
     enum { ENOUGH = 1 << 17 };
-    const int64_t elements = mgx_shape_elements(y), line = padded ? y->lens[1] : elements;
     if (line % 4)
         return 0;
-    return padded && line % 8 == 0 && elements / 8 >= ENOUGH ? 8 : 4;
+    return line < elements && line % 8 == 0 && elements / 8 >= ENOUGH ? 8 : 4;
 }
 
 // Chunks that a thread has under way: so few that all are, where four suffice for that.
@@ -374,14 +445,16 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
     enum { A_UNIT = 4 }; // blocks
     struct gpu_machine *m = gpu_machine(p->plan->machine);
     const struct gpu_properties *card = &m->device->properties;
-    struct mgx_plan_step *step = &p->plan->steps[f->made];
-    struct gpu_range_action *action = &p->actions[f->made];
-    const struct mgx_shape *y = &step->out_value->shape;
+    const struct mgx_plan_step *put = &p->plan->steps[f->put];
+    struct gpu_range_action *action = &p->actions[f->put];
+    const bool moved = f->put != f->made;
+    const struct mgx_shape *y = moved ? &put->in_value[0]->shape : &put->out_value->shape;
     const struct mgx_ins *pad = f->pad < 0 ? NULL : p->plan->steps[f->pad].ins;
     struct mgx_str text = {0};
-    const bool joined = joins(p, f, f->made);
+    const bool joined = joins(p, f, f->put);
     const int64_t elements = mgx_shape_elements(y);
-    const int v = vector_of(y, pad);
+    const int v = vector_of(moved ? line_of(y) : pad ? y->lens[1] : elements, elements);
+    int64_t begin = 0;
     int first = 0;
     const int parts = joined ? gpu_range_parts(p, f->range, &first) : 0;
     if ((!joined && !pad) || !v || elements >= INT32_MAX / 2 ||
@@ -392,7 +465,9 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
                    "#define WIDTH %d\n#define PARTS %d\n#define FIRST_PARTS %d\n"
                    "#define COUNT %d\n#define V %d\n#define EACH %d\n",
                    GPU_THREADS, parts, first, (int)(elements / v), v, each);
-    const char *why = emit_find(&text, &f->from->shape, y, pad, v);
+    mgx_plan_root(moved ? put->in_value[0] : put->out_value, &begin);
+    const char *why =
+        moved ? emit_find_moved(&text, y, begin, v) : emit_find(&text, &f->from->shape, y, pad, v);
     GPU_PUT(&text, ordered_bits);
     GPU_PUT(&text, extremes);
     GPU_PUT(&text, range_scale);
@@ -410,8 +485,10 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
     action->call.how.dependent = card->features & GPU_DEPENDENT;
     action->call.unit = gpu_unit_of(m, "range_bytes", &text);
     mgx_str_fini(&text);
-    gpu_range_say(p, f->made, joined ? "joins the range first" : "by a range");
-    settle(p, f, joined, f->made);
+    if (moved)
+        leave_out(p, f->made, "done by who reads it");
+    gpu_range_say(p, f->put, joined ? "joins the range first" : "by a range");
+    settle(p, f, joined, f->put);
     return action->call.unit ? MGX_OK : mgx_fail_memory(diag);
 }
 
