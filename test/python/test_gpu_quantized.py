@@ -203,16 +203,16 @@ def test_depthwise(case):
     stride, dilation = [stride, b.pick(stride, 1, 2)], [far, b.pick(1, 1, 1, far)]
     padding = [(k[0] - 1) // 2 * far, k[1] // 2]
     x, p = b.bytes(ka, size), b.zero(ka, 0.3)
-    w = b.bytes(kb, [size[1], 1] + k)
+    w, q = b.bytes(kb, [size[1], 1] + k), b.zero(kb, 0.5)
     same = b.literal(np.eye(size[1], dtype=np.int8)[:, :, None, None])  # channels lie last behind it
     image = b.op("quant_convolution", [b.param(x), same], padding=[0, 0], stride=[1, 1], dilation=[1, 1], group=1)
     image = b.op("dequantizelinear", [image, b.over(np.float32(1), size)])
     image = b.op("quantizelinear", [image, b.over(np.float32(1), size), b.over(np.array(0, ka), size)])
-    y = b.op("quant_convolution", [image, b.literal(w)] + zeros(b, p, 0), padding=padding, stride=stride, dilation=dilation, group=size[1])
+    y = b.op("quant_convolution", [image, b.literal(w)] + zeros(b, p, q), padding=padding, stride=stride, dilation=dilation, group=size[1])
     x = np.pad(x.astype(np.int64) - int(p), ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
     seen = [(x.shape[2 + i] - (k[i] - 1) * dilation[i] - 1) // stride[i] + 1 for i in range(2)]
     want = sum(x[:, :, i * dilation[0] :, j * dilation[1] :][:, :, : (seen[0] - 1) * stride[0] + 1 : stride[0], : (seen[1] - 1) * stride[1] + 1 : stride[1]]
-               * w[:, 0, i, j].astype(np.int64)[:, None, None] for i in range(k[0]) for j in range(k[1]))
+               * (w[:, 0, i, j].astype(np.int64) - int(q))[:, None, None] for i in range(k[0]) for j in range(k[1]))
     finish(b, y, want, list(want.shape))
     said = b.program.explain()
     assert dilation[1] > 1 or "gpu::depthwise (four channels a word)" in said
@@ -554,6 +554,33 @@ def test_bytes_in_another_order(case):
         np.testing.assert_array_equal(got[0], want)
         if not alone:
             np.testing.assert_array_equal(got[1], x)
+
+
+@pytest.mark.parametrize("q", [1, 60, 127, 200, 255, -77, 100])
+def test_depthwise_by_weights_with_a_zero_point(q):
+    """It goes off the weights, of which some do not fit a byte with a sign then; bytes are made by a range, and padded."""
+    b = Builder([SEED, 18, q + 128])
+    kind, channels, k, pad = "int8" if q in (-77, 100) else "uint8", b.pick(4, 24, 136), b.pick(1, 3, 5), b.pick(0, 1, 2)
+    stride, shape = b.pick(1, 2), [b.pick(1, 3), channels, b.pick(5, 14), b.pick(6, 23)]
+    x = b.rng.integers(-100, 156, shape).astype(np.float32)
+    x.flat[0], x.flat[-1] = -100, 155
+    same = np.eye(channels, dtype=np.float32)[:, :, None, None]
+    y = b.op("convolution", [b.param(x), b.literal(same)], padding=[0, 0], stride=[1, 1], dilation=[1, 1])
+    made, zero = made_bytes(b, y, shape)
+    w = b.bytes(kind, [channels, 1, k, k])
+    w.flat[:2] = np.iinfo(kind).min, np.iinfo(kind).max
+    zeros = [zero, b.literal(np.array([np.array(q, kind)]))]
+    product = b.op("quant_convolution", [made, b.literal(w), *zeros], padding=[pad, pad], stride=[stride, stride], dilation=[1, 1], group=channels)
+    wide = np.pad(x.astype(np.int64), [(0, 0), (0, 0), (pad, pad), (pad, pad)])
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (k, k), (2, 3))[:, :, ::stride, ::stride]
+    want = np.einsum("nchwij,cij->nchw", windows, w[:, 0].astype(np.int64) - q)
+    product = b.op("convert", [product], target_type="float_type")
+    b.main.add_return([b.op("relu", [b.op("mul", [product, b.over(np.float32(0.5), list(want.shape))])])])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    assert ": ref (" not in said and "done by the convolution that takes it off" in said, said
+    for _ in range(3):
+        np.testing.assert_array_equal(np.array(b.program.run(b.feeds)[0]), np.maximum(want * 0.5, 0))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0])

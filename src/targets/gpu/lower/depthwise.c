@@ -10,6 +10,7 @@
 
 #include "op/op.h"
 #include "op/reference/window.h"
+#include "pass/engine/constant.h"
 #include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
@@ -26,6 +27,7 @@ struct depthwise {
     int64_t count; // groups of places
     bool bytes;    // sums of a few products are exact in a float
     bool words;    // four channels are multiplied as a word
+    int zero;      // goes off the weights; 0: nothing does
 };
 
 static const char *read(const struct mgx_plan_offer *c, struct depthwise *d)
@@ -115,6 +117,27 @@ static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
                : NULL;
 }
 
+// Sums of the same windows times the weights' zero point, which the tail takes off: it goes off the weights
+// instead, where those are words.
+static void find_zero(const struct mgx_plan_offer *c, struct depthwise *d)
+{
+    struct gpu_tail *t = &d->tail;
+    const enum mgx_type type = c->in[t->operand[1]].type;
+    for (int e = 0; e < t->extra_count && d->words && t->last && !t->pad && !d->zero; e++) {
+        const struct mgx_ins *sums = c->ins->in[t->extra[e]];
+        double zero;
+        if (sums->op != &mgx_op_quant_convolution || sums->in_count != 2 ||
+            sums->in[0] != c->ins->in[t->operand[0]] || sums->in[1]->shape.type != type ||
+            !mgx_shape_same_lens(&sums->in[1]->shape, &c->in[t->operand[1]]) ||
+            !mgx_attr_equal(sums->op, sums->attr, t->ins->attr) ||
+            !mgx_splat_value(sums->in[1], &zero) || (type == MGX_INT8 && zero == -128) ||
+            !gpu_takes_off(t->last, t->place, e < t->place ? e : e + 1))
+            continue;
+        d->zero = (int)zero;
+        t->off = d->zero ? e + 1 : 0;
+    }
+}
+
 static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct depthwise *d)
 {
@@ -184,8 +207,9 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     emit_steps(out, "W", &c->in[d->tail.operand[1]]);
     if (d->words) {
         mgx_str_printf(out, "#define A_SIGNED %d\n#define B_SIGNED %d\n#define BESIDE %uu\n",
-                       x->type == MGX_INT8, c->in[d->tail.operand[1]].type == MGX_INT8,
+                       x->type == MGX_INT8, d->zero || c->in[d->tail.operand[1]].type == MGX_INT8,
                        (unsigned)(gpu_tail_beside(&d->tail) & 255) * 0x01010101u);
+        mgx_str_printf(out, "#define ZERO %d\n", d->zero);
         emit_finish(out, c, d);
         GPU_PUT(out, dot4);
         GPU_PUT(out, depthwise_bytes);
@@ -213,7 +237,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    struct depthwise d;
+    struct depthwise d = {.zero = 0};
     struct mgx_str text = {0};
     int in[GPU_CALL_INPUTS];
     const char *why = read(c, &d);
@@ -225,6 +249,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
+    find_zero(c, &d);
     emit(&text, c, &d);
     const int64_t lines = c->out->lens[1] / d.v;
     const struct gpu_launch how = {.grid = {(unsigned)((d.count + d.groups - 1) / d.groups),
@@ -235,6 +260,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     c->detail = d.words      ? "four channels a word"
                 : d.wide > 1 ? "several places a thread"
                              : "a place a thread";
+    if (d.tail.off)
+        c->skip_in[d.tail.extra[d.tail.off - 1]] = true;
     return gpu_take(c, &text, &how, in, gpu_tail_inputs(&d.tail, in));
 }
 

@@ -4,11 +4,14 @@
 //     s = conv(x, q everywhere)         nothing: its readers
 //     y = tail(conv(x, w) - s, ...)     sum up x themselves (kernel/wgmma_ones.gpu)
 //
+// A depthwise convolution takes its zero point off the weights itself, and does without s.
+//
 // Holds: both gather the same of the same x, and all that reads s takes it off so.
 #include <string.h>
 
 #include "op/op.h"
 #include "targets/gpu/lower/range_bundle.h"
+#include "targets/gpu/lower/tail.h"
 
 static const struct gpu_wgmma_call *product_of(const struct mgx_plan_step *step)
 {
@@ -53,29 +56,6 @@ static bool reads_alike(const struct mgx_plan_step *a, const struct mgx_plan_ste
            memcmp(g->taps, h->taps, sizeof g->taps) == 0;
 }
 
-static const struct mgx_ins *parameter(const struct mgx_module *body, int number)
-{
-    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
-        if (ins->op == &mgx_op_param && mgx_parameter_index(ins) == number)
-            return ins;
-    return NULL;
-}
-
-// Does the tail take its input off the product, and read it nowhere else?
-static bool takes_off(const struct mgx_ins *tail, int place, int input)
-{
-    if (tail->op == &mgx_op_sub)
-        return place == 0 && input == 1;
-    if (tail->op != &mgx_op_pointwise)
-        return false;
-    const struct mgx_ins *product = parameter(tail->mod[0], place);
-    const struct mgx_ins *sum = parameter(tail->mod[0], input);
-    if (!product || !sum || !mgx_used_once(sum) || !mgx_used_once(product))
-        return false;
-    const struct mgx_ins *user = sum->uses->user;
-    return user->op == &mgx_op_sub && user->in[0] == product && user->in[1] == sum;
-}
-
 // 1 + the number of the product's extra that the sums are; 0: it does not take them off, or not alone.
 static int summed_of(const struct mgx_plan_step *step, const struct mgx_plan_value *sums)
 {
@@ -87,7 +67,7 @@ static int summed_of(const struct mgx_plan_step *step, const struct mgx_plan_val
             times++;
         }
     const int input = found - 1 < p->place ? found - 1 : found; // of the tail
-    return times == 1 && p->tail && takes_off(p->tail, p->place, input) ? found : 0;
+    return times == 1 && p->tail && gpu_takes_off(p->tail, p->place, input) ? found : 0;
 }
 
 // The steps that read the instruction, through views, all of which must take it off; how many, -1: others
@@ -115,11 +95,44 @@ static int find_readers(const struct gpu_range_plan *p, int s, const struct mgx_
     return count;
 }
 
+// Does the step do without what step s leaves, by taking it off itself (depthwise.c)?
+static bool does_without(const struct mgx_plan_step *step, const struct mgx_plan_value *sums)
+{
+    bool without = step->kernel == &gpu_kernel_depthwise && gpu_range_is_plain(step);
+    for (int i = 0; i < step->in_count && without; i++)
+        without = step->skip[i] || mgx_plan_root(step->in_value[i], NULL) != sums;
+    return without;
+}
+
+// If all that reads a depthwise convolution does without it, nobody computes it.
+static void leave_depthwise(const struct gpu_range_plan *p, int s)
+{
+    const struct mgx_plan_step *step = &p->plan->steps[s];
+    const int end = s + MGX_PLAN_BUNDLE_MOST / 2;
+    int last = s;
+    for (const struct mgx_use *use = step->ins->uses; use; use = use->next) {
+        int r = s + 1;
+        while (r < p->plan->step_count && r < end && p->plan->steps[r].ins != use->user)
+            r++;
+        if (r >= p->plan->step_count || r >= end ||
+            !does_without(&p->plan->steps[r], step->out_value))
+            return;
+        last = r > last ? r : last;
+    }
+    if (last == s || mgx_plan_root(step->out_value, NULL) != step->out_value)
+        return;
+    gpu_range_tie(p, s, last);
+    p->actions[s].how = GPU_RANGE_LEFT_OUT;
+    gpu_range_say(p, s, "done by the convolution that takes it off");
+}
+
 void gpu_range_sums(const struct gpu_range_plan *p, int s)
 {
     enum { MOST = 4 };
     int readers[MOST], zero;
     const struct mgx_plan_step *step = &p->plan->steps[s];
+    if (step->kernel == &gpu_kernel_depthwise && gpu_range_is_plain(step))
+        leave_depthwise(p, s);
     if (!is_sum(step, &zero) || mgx_plan_root(step->out_value, NULL) != step->out_value)
         return;
     const int count = find_readers(p, s, step->ins, readers, 0, MOST);

@@ -101,6 +101,28 @@ void gpu_emit_tail_head(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, ")\n");
 }
 
+static const struct mgx_ins *parameter(const struct mgx_module *body, int number)
+{
+    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
+        if (ins->op == &mgx_op_param && mgx_parameter_index(ins) == number)
+            return ins;
+    return NULL;
+}
+
+bool gpu_takes_off(const struct mgx_ins *last, int place, int input)
+{
+    if (last->op == &mgx_op_sub)
+        return place == 0 && input == 1;
+    if (last->op != &mgx_op_pointwise)
+        return false;
+    const struct mgx_ins *product = parameter(last->mod[0], place);
+    const struct mgx_ins *sum = parameter(last->mod[0], input);
+    if (!product || !sum || !mgx_used_once(sum) || !mgx_used_once(product))
+        return false;
+    const struct mgx_ins *user = sum->uses->user;
+    return user->op == &mgx_op_sub && user->in[0] == product && user->in[1] == sum;
+}
+
 static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
                           const struct gpu_tail *t, int axis)
 {
@@ -113,6 +135,11 @@ static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
         }
         const struct mgx_shape *s = &c->in[t->extra[e]];
         char at[64], array[16];
+        if (t->off == e + 1) {
+            mgx_str_printf(out, "    const %s v%d = 0;\n", gpu_type_value(s->type), i);
+            e++;
+            continue;
+        }
         snprintf(at, sizeof at, "ea%d + k * %" PRId64, e, s->lens[axis] > 1 ? s->strides[axis] : 0);
         snprintf(array, sizeof array, "e%d", e++);
         mgx_str_printf(

@@ -15,6 +15,7 @@ struct gpu_tail {
     int operand[GPU_TAIL_OPERANDS];          // numbers of the instruction's inputs in the offer
     int extra[GPU_CALL_INPUTS], extra_count; // of the other inputs of `last`, in its order
     int place;                               // of the instruction among the inputs of `last`
+    int off;       // 1 + the extra that kernels take off themselves, and is 0 here; 0: none is
     uint64_t real; // operands of `last` that come as floats, though they are integers: a bit each
 };
 
@@ -22,6 +23,8 @@ struct gpu_tail {
 // `ins`. `most` bounds them. False where one is no parameter, or `ins` is read twice or not at all.
 bool gpu_body_around(const struct mgx_ins *last, const struct mgx_ins *ins, int most, int *extra,
                      int *extra_count, int *place);
+// Does `last` take its input `input` off the instruction, which is `place`, and read it nowhere else?
+bool gpu_takes_off(const struct mgx_ins *last, int place, int input);
 // False when the offer is no such pair around `op`.
 bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t);
 // The window of the instruction, a convolution; its padding is that of the pad before it, if there is
