@@ -7,6 +7,7 @@
 // Sums are float, those of bytes whole numbers: kernel/depthwise_bytes.gpu, where four channels are a
 // word. Cost: an input row is read once for every row of taps and every few places.
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "op/op.h"
 #include "op/reference/window.h"
@@ -142,15 +143,34 @@ static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct depthwise *d)
 {
     const struct gpu_tail *t = &d->tail;
-    struct mgx_str params = {0}, args = {0};
+    struct mgx_str params = {0}, args = {0}, kernel = {0}, numbers = {0};
     for (int e = 0; e < t->extra_count; e++) {
-        mgx_str_printf(&params, ", const GLOBAL %s *%se%d",
-                       gpu_type_memory(c->in[t->extra[e]].type),
-                       c->constant[t->extra[e]] ? "RESTRICT " : "", e);
+        const enum mgx_type type = c->in[t->extra[e]].type;
+        const bool number = gpu_tail_is_number(c, t, e);
+        struct mgx_str place = {0};
+        mgx_str_printf(&place, ", const GLOBAL %s *%s", gpu_type_memory(type),
+                       c->constant[t->extra[e]] ? "RESTRICT " : "");
+        mgx_str_printf(&kernel, "%s%s%d", mgx_str_text(&place), number ? "far" : "e", e);
+        if (number) {
+            char far[16];
+            snprintf(far, sizeof far, "far%d", e);
+            mgx_str_printf(&params, ", %s e%d", gpu_type_value(type), e);
+            mgx_str_printf(&numbers, " const %s e%d = ", gpu_type_value(type), e);
+            gpu_emit_load(&numbers, type, far, "0");
+            mgx_str_put(&numbers, ";");
+        } else {
+            mgx_str_printf(&params, "%se%d", mgx_str_text(&place), e);
+        }
         mgx_str_printf(&args, ", e%d", e);
+        mgx_str_fini(&place);
     }
-    mgx_str_printf(out, "#define PARAMS %s\n#define ARGS %s\n", mgx_str_text(&params),
-                   mgx_str_text(&args));
+    mgx_str_printf(out,
+                   "#define PARAMS %s\n#define ARGS %s\n#define KERNEL_PARAMS %s\n"
+                   "#define NUMBERS()%s\n",
+                   mgx_str_text(&params), mgx_str_text(&args), mgx_str_text(&kernel),
+                   mgx_str_text(&numbers));
+    mgx_str_fini(&kernel);
+    mgx_str_fini(&numbers);
     mgx_str_printf(out,
                    "FUNCTION void finish(GLOBAL %s *out%s, int o0, int o1, int o2, int o3, "
                    "const float *sum)\n{\n    const i64 at0 = ",
@@ -250,6 +270,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return gpu_decline(c, why);
     }
     find_zero(c, &d);
+    d.tail.near = true;
     emit(&text, c, &d);
     const int64_t lines = c->out->lens[1] / d.v;
     const struct gpu_launch how = {.grid = {(unsigned)((d.count + d.groups - 1) / d.groups),

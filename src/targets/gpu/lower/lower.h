@@ -57,6 +57,15 @@ static inline bool gpu_computes(const struct mgx_plan_offer *c, enum mgx_type ty
     return gpu_type_class(type) != GPU_NONE && (type != MGX_DOUBLE || gpu_has_double(c));
 }
 
+// The same everywhere.
+static inline bool gpu_is_number(const struct mgx_shape *s)
+{
+    bool same = true;
+    for (int axis = 0; axis < s->rank; axis++)
+        same = same && (s->lens[axis] <= 1 || s->strides[axis] == 0);
+    return same;
+}
+
 // A step as its kernel was offered it, for a text that does more; shapes of its inputs come into `in`.
 struct mgx_plan_offer gpu_offer_of(const struct mgx_plan *plan, const struct mgx_plan_step *step,
                                    struct mgx_shape in[GPU_CALL_INPUTS]);

@@ -123,6 +123,11 @@ bool gpu_takes_off(const struct mgx_ins *last, int place, int input)
     return user->op == &mgx_op_sub && user->in[0] == product && user->in[1] == sum;
 }
 
+bool gpu_tail_is_number(const struct mgx_plan_offer *c, const struct gpu_tail *t, int e)
+{
+    return t->off != e + 1 && gpu_is_number(&c->in[t->extra[e]]);
+}
+
 static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
                           const struct gpu_tail *t, int axis)
 {
@@ -137,6 +142,12 @@ static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
         char at[64], array[16];
         if (t->off == e + 1) {
             mgx_str_printf(out, "    const %s v%d = 0;\n", gpu_type_value(s->type), i);
+            e++;
+            continue;
+        }
+        if (t->near && gpu_tail_is_number(c, t, e)) {
+            const char *type = t->real >> i & 1 ? "float" : gpu_type_value(s->type);
+            mgx_str_printf(out, "    const %s v%d = e%d;\n", type, i, e);
             e++;
             continue;
         }

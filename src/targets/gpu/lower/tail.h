@@ -16,6 +16,7 @@ struct gpu_tail {
     int extra[GPU_CALL_INPUTS], extra_count; // of the other inputs of `last`, in its order
     int place;                               // of the instruction among the inputs of `last`
     int off;       // 1 + the extra that kernels take off themselves, and is 0 here; 0: none is
+    bool near;     // extras that are one number come as values e0, e1 ..., not as places
     uint64_t real; // operands of `last` that come as floats, though they are integers: a bit each
 };
 
@@ -25,6 +26,8 @@ bool gpu_body_around(const struct mgx_ins *last, const struct mgx_ins *ins, int 
                      int *extra_count, int *place);
 // Does `last` take its input `input` off the instruction, which is `place`, and read it nowhere else?
 bool gpu_takes_off(const struct mgx_ins *last, int place, int input);
+// Is the extra one number for all results, and read?
+bool gpu_tail_is_number(const struct mgx_plan_offer *c, const struct gpu_tail *t, int e);
 // False when the offer is no such pair around `op`.
 bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t);
 // The window of the instruction, a convolution; its padding is that of the pad before it, if there is

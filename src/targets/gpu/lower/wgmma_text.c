@@ -57,15 +57,6 @@ static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *
            words_of(s->type);
 }
 
-// The same everywhere.
-static bool is_number(const struct mgx_shape *s)
-{
-    for (int axis = 0; axis < s->rank; axis++)
-        if (s->lens[axis] > 1 && s->strides[axis])
-            return false;
-    return true;
-}
-
 static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g, int e)
 {
     const struct mgx_shape *s = &c->in[g->p.extra[e]];
@@ -73,7 +64,7 @@ static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_wgmm
     struct line line = {KIND_SINGLE, s->type, words_of(s->type)};
     if (g->summed == e + 1)
         return line;
-    if (is_number(s))
+    if (gpu_is_number(s))
         line.kind = KIND_NUMBER;
     else if (is_lines(g, s, &one_row))
         line.kind = one_row && c->constant[g->p.extra[e]] ? KIND_COLUMN : KIND_WHOLE;
