@@ -575,37 +575,30 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
     GPU_PUT(out, fold);
 }
 
-// One of NUMBERS(); `near`: 1 + its number in the range that the block has joined, 0: it is not of that.
-static void emit_number(struct mgx_str *out, enum mgx_type type, int e, int near)
-{
-    char array[16], at[4];
-    snprintf(array, sizeof array, near ? "near_range" : "far%d", e);
-    snprintf(at, sizeof at, "%d", near ? near - 1 : 0);
-    mgx_str_printf(out, " const %s e%d = ", gpu_type_value(type), e);
-    gpu_emit_load(out, type, array, at);
-    mgx_str_put(out, ";");
-}
-
-// NUMBERS(): what is one for all results, read once for all tiles of a block. Constants are there
-// before what other kernels write.
+// NUMBERS(): what is one for all results; constants, and what is of a range that the block has joined.
+// READ_NUMBERS(): what other kernels have written, behind loads of constants, which wait for nobody.
 static void emit_numbers(struct mgx_str *out, const struct mgx_plan_offer *c,
                          const struct gpu_wgmma_product *g)
 {
-    bool waits = false;
+    struct mgx_str later = {0};
     mgx_str_put(out, "#define NUMBERS()");
-    for (int written = 0; written < 2; written++)
-        for (int e = 0; e < g->p.extra_count; e++) {
-            const bool constant = c->constant[g->p.extra[e]] != NULL;
-            const int near = g->range.parts ? g->range.number[e] : 0;
-            if (line_of(c, g, e).kind != KIND_NUMBER || constant == written)
-                continue;
-            if (written && !near && !waits) {
-                mgx_str_put(out, " GRID_WAIT();");
-                waits = true;
-            }
-            emit_number(out, c->in[g->p.extra[e]].type, e, near);
-        }
-    mgx_str_put(out, "\n");
+    for (int e = 0; e < g->p.extra_count; e++) {
+        const enum mgx_type type = c->in[g->p.extra[e]].type;
+        const int near = g->range.parts ? g->range.number[e] : 0;
+        const bool here = near || c->constant[g->p.extra[e]];
+        char array[16], at[4];
+        if (line_of(c, g, e).kind != KIND_NUMBER)
+            continue;
+        snprintf(array, sizeof array, near ? "near_range" : "far%d", e);
+        snprintf(at, sizeof at, "%d", near ? near - 1 : 0);
+        mgx_str_printf(out, " %s e%d = %s", gpu_type_value(type), e, here ? "" : "0;");
+        if (!here)
+            mgx_str_printf(&later, "%s e%d = ", later.size ? "" : " GRID_WAIT();", e);
+        gpu_emit_load(here ? out : &later, type, array, at);
+        mgx_str_put(here ? out : &later, ";");
+    }
+    mgx_str_printf(out, "\n#define READ_NUMBERS()%s\n", mgx_str_text(&later));
+    mgx_str_fini(&later);
 }
 
 const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
