@@ -5,6 +5,7 @@
 // Floats take four times a byte's way from the second level, and are made bytes once for every tile beside
 // them and every tap. So what is deep, or more than one wave of tiles, is better off with bytes that a kernel
 // has made: of 256 channels and 16 images of 56 x 56 an H200 takes 121 us by floats, 42 by bytes and 17 for them.
+// One image's tiles are few: up to eight blocks of the depth instead of two took GCViT from 1.564 to 1.477 ms there.
 //
 // Holds: results are those of the bytes. b is packed once more, in the order of this kernel.
 #include <assert.h>
@@ -13,7 +14,7 @@
 #include "targets/gpu/lower/ranged.h"
 #include "targets/gpu/lower/wgmma.h"
 
-enum { DEEPEST = 2 }; // blocks of the depth
+enum { DEEPEST = 8 }; // blocks of the depth
 
 // The step as it was offered, its constants known to be some.
 struct again {
