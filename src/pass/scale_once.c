@@ -18,6 +18,7 @@
 // what it multiplies or adds up at no cost.
 //
 // The GPU target runs it, where a division takes as long as the rest of a product's end.
+#include <float.h>
 #include <math.h>
 
 #include "pass/engine/emit.h"
@@ -25,9 +26,11 @@
 
 enum { DEEPEST = 8 };
 
+// Scales of masks are as large as what masks hold, the lowest float, by a byte's steps: what one is
+// over those is a normal float still.
 static bool is_plain_scale(const struct mgx_ins *scale, double *value)
 {
-    return mgx_splat_value(scale, value) && *value > 1e-30 && *value < 1e30;
+    return mgx_splat_value(scale, value) && *value > 1e-30 && *value < 1 / (double)FLT_MIN;
 }
 
 // A known value of which a multiple may be taken ahead of time: few, for it is a bias as a rule.
@@ -298,6 +301,13 @@ static struct mgx_ins *plus(struct mgx_ins *at, struct mgx_ins *x, double value,
     return mgx_emit_binary(at, &mgx_op_add, x, term);
 }
 
+// Is it multiplied by something so small that a part of that is no normal float?
+static bool is_tiny_product(const struct mgx_ins *x, double steps)
+{
+    double f;
+    return x->op == &mgx_op_mul && mgx_splat_value(x->in[1], &f) && fabs(f) < steps * FLT_MIN;
+}
+
 static struct mgx_ins *to_share(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
@@ -308,7 +318,7 @@ static struct mgx_ins *to_share(struct mgx_rewriter *r, struct mgx_ins *ins,
     struct mgx_ins *x = ins->in[0];
     if (!mgx_is_splat(ins->in[1], 1) || !mgx_type_is_byte(type) || x->shape.type != MGX_FLOAT ||
         (ins->in_count == 3 && !mgx_splat_value(ins->in[2], &zero)) || constant_of(x) ||
-        !takes(x, DEEPEST))
+        !takes(x, DEEPEST) || is_tiny_product(x, steps))
         return NULL;
     const struct mgx_shape like = x->shape;
     x = scaled(ins, x, 1 / steps);
