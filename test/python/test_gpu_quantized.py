@@ -277,13 +277,27 @@ def quantized(b, y, s, z, shape):
 
 @pytest.mark.parametrize("case", range(CASES))
 def test_attention(case):
-    """Between bytes, as exporters write it: all steps are rounded, so some results differ by a step or two."""
     b = Builder([SEED, 6, case])
-    rng = b.rng
     kind = b.pick("int8", "uint8")
     heads, rows, keys = b.pick(1, 3, 12), b.pick(8, 17, 128, 197), b.pick(16, 100, 128, 197, 300, 520)
     head, head_v, batch = b.pick(32, 64, 64, 96, 128), b.pick(16, 32, 64, 64, 128), b.pick(1, 2)
-    masked, low = rng.integers(2), {"int8": -128, "uint8": 0}[kind]
+    check_attention(b, kind, heads, rows, keys, head, head_v, batch, b.rng.integers(2))
+
+
+@pytest.mark.parametrize("case", range((CASES + 1) // 2))
+def test_attention_of_many_heads(case):
+    """There a warp has all keys' scores in registers, of up to 208, and blocks as many warps as leave few idle."""
+    b = Builder([SEED, 16, case])
+    keys = int(b.rng.integers(129, 209))
+    said = check_attention(b, b.pick("int8", "uint8"), 12, b.pick(197, int(b.rng.integers(180, 240))), keys, b.pick(32, 64), b.pick(32, 64), 12, 0)
+    card_is = re.search(r"\bsm_(\d+)", said)
+    assert "a warp all keys" in said or not card_is or int(card_is[1]) < 80, said
+
+
+def check_attention(b, kind, heads, rows, keys, head, head_v, batch, masked):
+    """Between bytes, as exporters write it: all steps are rounded, so some results differ by a step or two."""
+    rng = b.rng
+    low = {"int8": -128, "uint8": 0}[kind]
     zeros = [b.zero(kind) for _ in range(3)]
     sizes = [(batch, rows, heads, head), (batch, keys, heads, head), (batch, keys, heads, head_v)]
     given = [b.bytes(kind, s) for s in sizes]
@@ -315,6 +329,7 @@ def test_attention(case):
     want = np.clip(np.rint(want / step) + float(middle), low, low + 255).transpose(0, 2, 1, 3)
     apart = np.abs(runs[0] - want)
     assert np.mean(apart > 1) < 2e-3 and apart.max() <= 3, (apart.max(), np.mean(apart > 0))
+    return said
 
 
 def test_quantize_int8():

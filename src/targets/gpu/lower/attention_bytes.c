@@ -101,39 +101,67 @@ static size_t shared_bytes(const struct bytes *b)
     const size_t head = (size_t)q->lens[q->rank - 1], head_v = (size_t)w->lens[w->rank - 1];
     const size_t rows = (size_t)(b->warps / b->shares) * STEP, keys = (size_t)b->keys;
     const size_t desks = (size_t)b->warps * (head_v * STEP + 64) * sizeof(float);
-    return PAD + (rows + keys) * (head + PAD) + keys * (head_v + PAD + sizeof(int32_t)) +
+    return PAD + (rows + keys) * (head + PAD) + keys * (head_v + PAD + 2 * sizeof(int32_t)) +
            (b->shares > 1 ? desks : 0);
 }
 
-enum { GROUP = 128, WARPS = 4 };
+enum { GROUP = 128, WARPS = 4, MOST_WARPS = 7, SMALL_HEAD = 64, IN_REGISTERS = 208 };
 
-// Keys together: all of them where warps share them, else groups of 128 at most, which are walked twice
-// if there are several.
-static void group_keys(struct bytes *b, int64_t keys)
+// May a warp hold the scores of all keys, if they are few enough? Then nothing else may want registers.
+static bool holds_all(const struct mgx_plan_offer *c, const struct bytes *b, int64_t keys)
 {
-    const int64_t step = DEEP * b->shares, most = b->shares > 1 ? 2 * GROUP : GROUP;
+    const struct mgx_shape *q = &b->a.scores->in[0]->shape, *w = &b->a.weigh->shape;
+    bool alone = true;
+    for (int e = 0; e < b->a.extra_count; e++) {
+        double number;
+        alone = alone && mgx_splat_value(c->ins->in[b->a.extra[e]], &number);
+    }
+    return alone && keys <= IN_REGISTERS && q->lens[q->rank - 1] <= SMALL_HEAD &&
+           w->lens[w->rank - 1] <= SMALL_HEAD;
+}
+
+// Warps of a block that holds all scores: those that leave the fewest idle.
+static int fewest_idle(int64_t high)
+{
+    int best = WARPS;
+    for (int n = WARPS + 1; n <= MOST_WARPS; n++)
+        if ((high + n - 1) / n * n <= (high + best - 1) / best * best)
+            best = n;
+    return best;
+}
+
+// Keys together: all of them where warps share or hold them, else groups of 128 at most, which are walked
+// twice if there are several.
+static void group_keys(struct bytes *b, int64_t keys, bool all)
+{
+    const int64_t step = DEEP * b->shares, most = all || b->shares > 1 ? 2 * GROUP : GROUP;
     const int64_t groups = (keys + most - 1) / most;
     b->keys = (int)(((keys + groups - 1) / groups + step - 1) / step * step);
 }
 
 // Up to 256 keys are shared by two warps, so that registers do for others, or where blocks are few by
-// four; up to 128 by none where blocks are many; if there is room for what they show each other.
+// four; up to 128 by none where blocks are many, nor up to 208 if a warp can hold them; if there is room
+// for what they show each other.
 static void divide(const struct mgx_plan_offer *c, struct bytes *b)
 {
     const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
     const struct mgx_shape *s = &b->a.scores->shape;
     const int64_t keys = s->lens[s->rank - 1], high = (s->lens[s->rank - 2] + STEP - 1) / STEP;
     const int64_t work = batches_of(s) * high, at_once = WARPS * (int64_t)card->units;
+    const bool all = work >= 2 * at_once && holds_all(c, b, keys);
     b->warps = WARPS;
     b->shares = keys <= 2 * GROUP && keys > DEEP ? 2 : 1;
     if (b->shares == 2 && keys > 2 * DEEP && 2 * work < at_once)
         b->shares = WARPS;
-    else if (keys <= GROUP && work >= 2 * at_once)
+    else if (all || (keys <= GROUP && work >= 2 * at_once))
         b->shares = 1;
-    group_keys(b, keys);
+    if (all && keys > GROUP)
+        b->warps = fewest_idle(high);
+    group_keys(b, keys, all);
     if (shared_bytes(b) > card->shared_bytes) {
         b->shares = 1;
-        group_keys(b, keys);
+        b->warps = WARPS;
+        group_keys(b, keys, false);
     }
     while (b->warps > b->shares &&
            (work * b->shares + b->warps - 1) / b->warps < (int64_t)card->units)
@@ -143,10 +171,12 @@ static void divide(const struct mgx_plan_offer *c, struct bytes *b)
 // Warps of a multiprocessor that find registers.
 static int resident(const struct bytes *b, int64_t keys)
 {
-    enum { SMALL = 64, MANY = 16, SOME = 12, FEWER = 8 };
+    enum { SMALL = 64, MANY = 16, MORE = 14, SOME = 12, FEWER = 8 };
     const struct mgx_shape *q = &b->a.scores->in[0]->shape, *w = &b->a.weigh->shape;
     if (b->keys / b->shares <= SMALL)
         return MANY;
+    if (b->shares == 1 && keys > GROUP && keys <= b->keys)
+        return b->warps == WARPS ? SOME : MORE;
     return keys <= b->keys && q->lens[q->rank - 1] <= SMALL && w->lens[w->rank - 1] <= SMALL
                ? SOME
                : FEWER;
@@ -172,16 +202,18 @@ static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, con
 {
     const enum mgx_type type = b->a.narrow->shape.type;
     double scale;
-    mgx_str_put(out, "FUNCTION u32 narrow(float s)\n{\n");
     if (quantizes_alone(b)) {
         const int input = mgx_parameter_index(b->a.narrow->in[1]);
         if (input < 0 || !mgx_splat_value(c->ins->in[input], &scale))
             return false;
-        mgx_str_put(out, "    return (u32)quick_last_share(s * ");
+        mgx_str_put(out, "#define NARROW_FACTOR ");
         gpu_emit_real(out, (float)(1 / (scale * UINT8_MAX)));
-        mgx_str_printf(out, ", (float)%d, (float)%d);\n", (int)mgx_type_lowest(type),
-                       (int)mgx_type_highest(type));
+        mgx_str_printf(out,
+                       "\nFUNCTION u32 narrow(float s)\n{\n"
+                       "    return (u32)quick_last_share(s, (float)%d, (float)%d);\n",
+                       (int)mgx_type_lowest(type), (int)mgx_type_highest(type));
     } else {
+        mgx_str_put(out, "#define NARROW_FACTOR 1\nFUNCTION u32 narrow(float s)\n{\n");
         if (!gpu_attention_numbers(out, c, b->a.narrow, b->a.softmax, 0))
             return false;
         gpu_emit_call(out, "narrow_body", type, b->a.narrow->in_count);
@@ -276,6 +308,14 @@ static const char *refuses(const struct mgx_plan_offer *c, struct bytes *b)
     return NULL;
 }
 
+static const char *detail_of(const struct bytes *b, int64_t keys)
+{
+    if (keys > b->keys)
+        return "two passes, matrix units (mma)";
+    return b->shares == 1 && keys > GROUP ? "one pass, a warp all keys, matrix units (mma)"
+                                          : "one pass, matrix units (mma)";
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct bytes b;
@@ -305,8 +345,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const struct mgx_shape *q = &c->in[b.a.q];
     c->flops = 2.0 * (double)batches * (double)rows * (double)s->lens[s->rank - 1] *
                (double)(q->lens[q->rank - 1] + c->out->lens[s->rank - 1]);
-    c->detail = s->lens[s->rank - 1] <= b.keys ? "one pass, matrix units (mma)"
-                                               : "two passes, matrix units (mma)";
+    c->detail = detail_of(&b, s->lens[s->rank - 1]);
     return gpu_take(c, &text, &how, in, 3 + b.a.extra_count);
 }
 
