@@ -269,6 +269,20 @@ static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_off
     return emit_ends(out, c, b, all[2].real) ? NULL : "an end of several values";
 }
 
+// Are softmax's inputs numbers of a byte's steps, none so large that its power would need another
+// base than 1, or its exponent lose what a byte shows?
+static bool is_bounded(const struct mgx_ins *between)
+{
+    enum { MOST_POWER = 32 };
+    const double log2e = 1.4426950408889634;
+    const struct mgx_ins *last =
+        between->mod_count > 0 ? mgx_module_result(between->mod[0], 0) : between;
+    double step;
+    return last->op == &mgx_op_dequantizelinear && mgx_type_is_byte(last->in[0]->shape.type) &&
+           mgx_splat_value(last->in[1], &step) && step * UINT8_MAX * log2e <= MOST_POWER &&
+           step > 0;
+}
+
 static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b)
 {
     const struct mgx_shape *q = &c->in[b->a.q], *k = &c->in[b->a.k], *v = &c->in[b->a.v];
@@ -281,6 +295,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
                    "#define SHARES %d\n#define PER_SM %d\n",
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], b->warps,
                    b->keys, b->shares, resident(b, k->lens[r - 1]) / b->warps);
+    mgx_str_printf(out, "#define BOUNDED %d\n", is_bounded(b->a.between));
     mgx_str_printf(out, "#define ZQ %d\n#define ZK %d\n#define ZV %d\n", zero_of(c, b->a.scores, 0),
                    zero_of(c, b->a.scores, 1), zero_of(c, b->a.weigh, 1));
     mgx_str_printf(out, "#define TYPE_Q \"%s\"\n#define TYPE_K \"%s\"\n#define TYPE_V \"%s\"\n",
