@@ -365,7 +365,7 @@ static struct mgx_ins *padded(struct mgx_rewriter *r, struct mgx_ins *ins,
 static struct mgx_ins *quantized_parts(struct mgx_rewriter *r, struct mgx_ins *ins,
                                        const struct mgx_match *m)
 {
-    enum { MAX_PARTS = 16 };
+    enum { MAX_PARTS = 128 }; // DenseNet-201 has concats of 49
     const struct mgx_ins *parts = ins->in[0];
     struct mgx_ins *part[MAX_PARTS];
     (void)r, (void)m;
