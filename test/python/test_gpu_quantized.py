@@ -312,11 +312,12 @@ def check_attention(b, kind, heads, rows, keys, head, head_v, batch, masked):
     if masked:
         mask = np.where(rng.random((batch, 1, 1, keys)) < 0.2, -50, 0).astype(np.float32)
         y, want = b.op("add", [y, b.op("multibroadcast", [b.param(mask)], out_lens=shape)]), want + mask
-    p = np.float32(1 / 255)
-    y = quantized(b, b.op("softmax", [y], axis=3), p, np.array(low, kind), shape)
+    zero = b.pick(low, 0)  # 0 is what calibration gives
+    p = np.float32(1 / (low + 255 - zero))
+    y = quantized(b, b.op("softmax", [y], axis=3), p, np.array(zero, kind), shape)
     e = np.exp(want - want.max(-1, keepdims=True))
-    want = np.clip(np.rint(e / e.sum(-1, keepdims=True) / p), 0, 255) * p @ fv
-    y = b.op("dot", [dequantized(b, y, p, np.array(low, kind), shape), v])
+    want = np.clip(np.rint(e / e.sum(-1, keepdims=True) / p), 0, low + 255 - zero) * p @ fv
+    y = b.op("dot", [dequantized(b, y, p, np.array(zero, kind), shape), v])
     step, middle = np.float32(np.abs(want).max() / 100), np.array(low + 130, kind)
     y = b.op("transpose", [quantized(b, y, step, middle, out)], permutation=[0, 2, 1, 3])
     b.main.add_return([y])

@@ -64,11 +64,12 @@ static bool has_known_zeros(const struct mgx_ins *dot)
     return true;
 }
 
-// Weights are bytes above their zero point.
-static bool has_lowest_zero(const struct mgx_ins *weigh)
+// Weights are bytes above their zero point: the lowest, or 0, as calibration has it, which what is quantized of a
+// softmax never falls below.
+static bool has_low_zero(const struct mgx_ins *weigh)
 {
     const double low = mgx_type_lowest(weigh->in[0]->shape.type);
-    return weigh->in_count > 2 ? mgx_is_splat(weigh->in[2], low) : low == 0;
+    return weigh->in_count <= 2 || mgx_is_splat(weigh->in[2], low) || mgx_is_splat(weigh->in[2], 0);
 }
 
 // Of bytes the softmax is one of floats.
@@ -78,7 +79,7 @@ static bool products_fit(const struct mgx_byte_attention *a)
     if (multiplies_fp8(a->scores))
         return multiplies_fp8(a->weigh) && (type == MGX_FLOAT || mgx_type_is_half_or_bf16(type));
     return multiplies_bytes(a->scores) && multiplies_bytes(a->weigh) &&
-           has_known_zeros(a->scores) && has_known_zeros(a->weigh) && has_lowest_zero(a->weigh) &&
+           has_known_zeros(a->scores) && has_known_zeros(a->weigh) && has_low_zero(a->weigh) &&
            type == MGX_FLOAT;
 }
 

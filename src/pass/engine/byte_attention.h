@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention between bytes, or fp8, as exporters of quantized models write it:
 //
-//     quant_dot(quantizelinear(g(softmax(f(quant_dot(q, k, p, z))))), v, lowest, y)
+//     quant_dot(quantizelinear(g(softmax(f(quant_dot(q, k, p, z))))), v, lowest or 0, y)
 //
 // f and g element-wise, zero points known, of fp8 none. A target that has a kernel for it gets
 // it as one group, with its zero points and its softmax as they are (fuse_attention), so

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// group[tag=attention_bytes]: h(quant_dot(g(softmax(f(quant_dot(q, k, p, z)))), v, lowest, y)) as one
+// group[tag=attention_bytes]: h(quant_dot(g(softmax(f(quant_dot(q, k, p, z)))), v, z, y)) as one
 // kernel of NVIDIA's matrix units (kernel/attention_bytes.gpu), with f, g and h written into it.
 //
 // q, k, v and the result lie as they like; f reads what attention.h says, g and h are of one value.
@@ -21,6 +21,7 @@ struct bytes {
     struct gpu_attention a;
     int warps, keys; // of a block; that are walked together
     int shares;      // warps that take the same rows
+    bool lowest;     // weights are bytes above the lowest one, else above 0
 };
 
 // --- what is offered ---
@@ -35,7 +36,8 @@ static const struct mgx_ins *made_of(const struct mgx_ins *ins, const struct mgx
 
 static bool quantizes_alone(const struct bytes *b)
 {
-    return b->a.narrow->op == &mgx_op_quantizelinear && b->a.narrow->in[0] == b->a.softmax;
+    return b->lowest && b->a.narrow->op == &mgx_op_quantizelinear &&
+           b->a.narrow->in[0] == b->a.softmax;
 }
 
 bool gpu_attention_bytes_read(const struct mgx_plan_offer *c, struct gpu_attention *a)
@@ -197,7 +199,8 @@ static const char *type_of(const struct mgx_plan_offer *c, int input)
     return c->in[input].type == MGX_INT8 ? "s8" : "u8";
 }
 
-// Weights are bytes above the lowest one: alone, a scale is a factor of their share of the highest.
+// Weights are bytes above their zero point, the lowest one or 0. Alone, a scale is a factor of their share of the
+// highest.
 static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b)
 {
     const enum mgx_type type = b->a.narrow->shape.type;
@@ -219,7 +222,8 @@ static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, con
         gpu_emit_call(out, "narrow_body", type, b->a.narrow->in_count);
         mgx_str_put(out, "    return (u32)y;\n");
     }
-    mgx_str_printf(out, "}\n#define NARROW_SIGN %s\n", type == MGX_INT8 ? "0x80808080u" : "0");
+    mgx_str_printf(out, "}\n#define NARROW_SIGN %s\n",
+                   type == MGX_INT8 && b->lowest ? "0x80808080u" : "0");
     return true;
 }
 
@@ -342,6 +346,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const int64_t rows = s->lens[s->rank - 2], batches = batches_of(s);
     if (batches > UINT16_MAX)
         return gpu_decline(c, "larger than the grid");
+    b.lowest = zero_of(c, b.a.weigh, 0) == (int)mgx_type_lowest(b.a.narrow->shape.type);
     divide(c, &b);
     emit_sizes(&text, c, &b);
     why = emit_functions(&text, c, &b);
