@@ -64,8 +64,8 @@ static bool has_known_zeros(const struct mgx_ins *dot)
     return true;
 }
 
-// Weights are bytes above their zero point: the lowest, or 0, as calibration has it, which what is quantized of a
-// softmax never falls below.
+// Weights are bytes above their zero point: the lowest, or 0, as calibration has it. What is
+// quantized of a softmax never falls below either.
 static bool has_low_zero(const struct mgx_ins *weigh)
 {
     const double low = mgx_type_lowest(weigh->in[0]->shape.type);

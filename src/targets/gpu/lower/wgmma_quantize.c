@@ -14,7 +14,9 @@
 #include "targets/gpu/lower/ranged.h"
 #include "targets/gpu/lower/wgmma.h"
 
-enum { DEEPEST = 8 }; // blocks of the depth
+// Blocks of the depth, and of those that are deeper than flat the most rows: more of them pay for the
+// floats' way with what a launch less saves.
+enum { FLAT = 2, DEEPEST = 8, FEW_ROWS = 1024 };
 
 // The step as it was offered, its constants known to be some.
 struct again {
@@ -95,7 +97,8 @@ enum mgx_status gpu_wgmma_quantize(struct mgx_plan *plan, const struct mgx_plan_
     g.beyond = g.blocks * g.block - (int)(mgx_shape_elements(&bytes->weights.shape) / g.p.columns);
     const struct gpu_wgmma_size size = gpu_wgmma_size_of(&a.offer, &g);
     const struct gpu_wgmma_size before = gpu_wgmma_size_of(&a.offer, &bytes->g);
-    if (g.blocks > DEEPEST || !gpu_wgmma_rank(&size, &t, 1) ||
+    const bool deep = g.blocks > (g.rows > FEW_ROWS ? FLAT : DEEPEST);
+    if (deep || !gpu_wgmma_rank(&size, &t, 1) ||
         gpu_wgmma_tiles(&t, g.rows, g.p.columns, g.unit) > (int64_t)units * t.per_multiprocessor)
         return MGX_OK;
     q->saved = gpu_wgmma_microseconds(&before) + gpu_wgmma_packing(&bytes->g, 1) -

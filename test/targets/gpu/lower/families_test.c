@@ -194,7 +194,8 @@ CASE(what_is_quantized_while_it_runs_takes_few_launches)
     if (!has_card())
         return;
     CHECK(is_quantized(128, "makes its bytes of floats", "gpu::byte_range (done by who reads it)"));
-    CHECK(is_quantized(512, "joins the range first", "gpu::byte_range (done by who reads it)"));
+    CHECK(is_quantized(512, "makes its bytes of floats", "gpu::byte_range (done by who reads it)"));
+    CHECK(is_quantized(1024, "joins the range first", "gpu::byte_range (done by who reads it)"));
 }
 
 TEST_MAIN(ROW(every_family_takes_what_is_its_own) ROW(floats_are_rounded_where_the_setting_says)
