@@ -260,27 +260,37 @@ static struct mgx_ins *widen_constant(struct mgx_ins *at, struct mgx_ins *x)
     return in ? mgx_emit_again(at, x, &in, 1) : NULL;
 }
 
+// x as floats. A softmax that becomes bytes is one of floats: attention between bytes has such.
+static struct mgx_ins *widened(struct mgx_ins *at, struct mgx_ins *x, bool bytes)
+{
+    if (!bytes || x->op != &mgx_op_softmax)
+        return mgx_emit_convert(at, x, MGX_FLOAT);
+    struct mgx_ins *in = mgx_emit_convert(at, x->in[0], MGX_FLOAT);
+    return in ? mgx_emit_again(at, x, &in, 1) : NULL;
+}
+
 // One conversion for all sites of a module that read x.
-static struct mgx_ins *widen_value(struct work *w, struct mgx_ins *at, struct mgx_ins *x)
+static struct mgx_ins *widen_value(struct work *w, struct mgx_ins *at, struct mgx_ins *x,
+                                   bool bytes)
 {
     for (int64_t i = w->wides.count - 1; i >= 0; i--)
         if (w->wides.v[i].x == x && w->wides.v[i].result->owner == at->owner)
             return w->wides.v[i].result;
-    const struct wide wide = {x, mgx_emit_convert(at, x, MGX_FLOAT)};
+    const struct wide wide = {x, widened(at, x, bytes)};
     return wide.result && MGX_PUSH(&w->wides, &w->arena, wide) ? wide.result : NULL;
 }
 
 // Sums of 8 bits are scaled in float, so a program that quantize_fp16 has been through before is
 // quantized to what it would be if it came after.
-static enum mgx_status widen_site(struct work *w, const struct mgx_site *site)
+static enum mgx_status widen_site(struct work *w, const struct mgx_site *site, bool bytes)
 {
     struct mgx_ins *ins = site->ins;
     const enum mgx_type type = ins->shape.type;
     if (!mgx_type_is_half_or_bf16(type))
         return MGX_OK;
     for (int i = 0; i < 2; i++) {
-        struct mgx_ins *wide =
-            site->constant[i] ? widen_constant(ins, ins->in[i]) : widen_value(w, ins, ins->in[i]);
+        struct mgx_ins *wide = site->constant[i] ? widen_constant(ins, ins->in[i])
+                                                 : widen_value(w, ins, ins->in[i], bytes);
         if (!wide)
             return mgx_fail_memory(w->diag);
         mgx_set_input(ins, i, wide);
@@ -311,7 +321,7 @@ static enum mgx_status narrow_site(struct work *w, const struct mgx_site *site,
                                    const struct mgx_recipe_entry *e)
 {
     TRY(check_factors(site, e, w->diag));
-    TRY(widen_site(w, site));
+    TRY(widen_site(w, site, mgx_type_is_byte(e->type)));
     for (int i = 0; i < 2; i++) {
         if (!site->constant[i] && !e->in[i].known)
             return mgx_fail(w->diag, MGX_INVALID, "%s: the range of input %d is not known", e->name,

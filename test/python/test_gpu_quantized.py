@@ -333,6 +333,39 @@ def check_attention(b, kind, heads, rows, keys, head, head_v, batch, masked):
     return said
 
 
+@pytest.mark.parametrize("half", [False, True])
+def test_attention_that_is_calibrated(half):
+    """By quantize_int8, alone and after quantize_fp16: the softmax is one of floats, and its results are bytes about 0."""
+    rng = np.random.default_rng([SEED, 23])
+    batch, heads, rows, head, masked = 2, 3, 40, 64, np.float32(-30)
+    program = migraphx.program()
+    main = program.get_main_module()
+    op = lambda name, inputs, **attributes: main.add_instruction(migraphx.op(name, **attributes), inputs)
+    x = rng.standard_normal((batch, heads, rows, head)).astype(np.float32)
+    mask = np.where(rng.random((batch, 1, 1, rows)) < 0.3, masked, 0).astype(np.float32)
+    given, shown = (main.add_parameter(n, migraphx.shape(type="float_type", lens=list(v.shape))) for n, v in (("x", x), ("mask", mask)))
+    q, k, v = (op("dot", [given, op("multibroadcast", [main.add_literal(rng.standard_normal((head, head)).astype(np.float32) / np.float32(8))],
+                                    out_lens=[batch, heads, head, head])]) for _ in range(3))
+    y = op("dot", [q, op("transpose", [k], permutation=[0, 1, 3, 2])])
+    lens = [batch, heads, rows, rows]
+    y = op("add", [op("mul", [y, op("multibroadcast", [main.add_literal(np.array([0.125], np.float32))], out_lens=lens)]),
+                   op("multibroadcast", [shown], out_lens=lens)])
+    main.add_return([op("dot", [op("softmax", [y], axis=3), v])])
+    exact, feed = program.clone(), {"x": x, "mask": mask}
+    exact.compile(migraphx.get_target("ref"))
+    want = np.array(exact.run(feed)[0])
+    if half:
+        migraphx.quantize_fp16(program)
+    migraphx.quantize_int8(program, migraphx.get_target("gpu"), [feed])
+    program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = program.explain()
+    card_is = re.search(r"\bsm_(\d+)", said)
+    assert "gpu::attention_bytes (" in said or not card_is or int(card_is[1]) < 80, said
+    runs = [np.array(program.run(feed)[0]) for _ in range(3)]
+    assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
+    assert np.sqrt(np.mean((runs[0] - want) ** 2) / np.mean(want**2)) < 0.05
+
+
 def test_quantize_int8():
     """The guide's flow: calibrated on the card, and products of bytes there."""
     rng = np.random.default_rng(3)
