@@ -148,23 +148,25 @@ static void put_operands(struct mgx_str *out, int arity, const char *type, const
         mgx_str_printf(out, "%s%s %s%c", i ? ", " : "", type, prefix, 'x' + i);
 }
 
+// pw_<row>_<name>: integers, of which as many bits are computed as the types have.
+static void put_wrapped(struct mgx_str *out, const struct mgx_op *op,
+                        const struct mgx_pointwise *row, const char *name, const char *types[2])
+{
+    mgx_str_printf(out, "PW_FN i64 pw_%s_%s(", op->name, name);
+    put_operands(out, row->arity, "i64", "s");
+    mgx_str_printf(out, ")\n{\n    const %s ", types[0]);
+    for (int i = 0; i < row->arity; i++)
+        mgx_str_printf(out, "%s%c = (%s)s%c", i ? ", " : "", 'x' + i, types[0], 'x' + i);
+    mgx_str_printf(out, ";\n    return (%s)(%s);\n}\n", types[1], row->uint);
+}
+
 // Signed operands of a row that may overflow are computed on as unsigned ones; those of 32 bits
 // whose results have as many in 32, since compilers do not see that the others are not needed.
 static void put_wrapping(struct mgx_str *out, const struct mgx_op *op,
                          const struct mgx_pointwise *row)
 {
-    mgx_str_printf(out, "PW_FN i64 pw_%s_sint(", op->name);
-    put_operands(out, row->arity, "i64", "s");
-    mgx_str_put(out, ")\n{\n    const u64 ");
-    for (int i = 0; i < row->arity; i++)
-        mgx_str_printf(out, "%s%c = (u64)s%c", i ? ", " : "", 'x' + i, 'x' + i);
-    mgx_str_printf(out, ";\n    return (i64)(%s);\n}\n", row->uint);
-    mgx_str_printf(out, "PW_FN i64 pw_%s_int(", op->name);
-    put_operands(out, row->arity, "i64", "s");
-    mgx_str_put(out, ")\n{\n    const unsigned ");
-    for (int i = 0; i < row->arity; i++)
-        mgx_str_printf(out, "%s%c = (unsigned)s%c", i ? ", " : "", 'x' + i, 'x' + i);
-    mgx_str_printf(out, ";\n    return (int)(%s);\n}\n", row->uint);
+    put_wrapped(out, op, row, "sint", (const char *[]){"u64", "i64"});
+    put_wrapped(out, op, row, "int", (const char *[]){"unsigned", "int"});
 }
 
 // A row's text. A constant with a point would widen a float to double: it takes the operands' type.

@@ -28,6 +28,12 @@ struct gpu_call { // state of a step
     bool kept;
 };
 
+// On the device, and all of what it seems.
+static inline bool gpu_step_is_plain(const struct mgx_plan_step *step)
+{
+    return !step->copies && !step->drop_count && step->side == MGX_PLAN_DEVICE;
+}
+
 // Where it leaves them.
 void *gpu_ranges_place(const struct gpu_call *call, const struct mgx_plan_args *args);
 

@@ -31,7 +31,7 @@ struct bundle {
 
 static bool is_range(const struct mgx_plan_step *step)
 {
-    return step->kernel == &gpu_kernel_byte_range && gpu_range_is_plain(step);
+    return step->kernel == &gpu_kernel_byte_range && gpu_step_is_plain(step);
 }
 
 // The steps in front of a range that write what it reads, all of it, in order; none: others do. There may be
@@ -221,7 +221,7 @@ static bool is_free(const struct mgx_plan *plan, int first, int last)
     bool one = last - first < MGX_PLAN_BUNDLE_MOST;
     for (int i = first; i <= last && one; i++)
         one = !plan->steps[i].bundle && mgx_plan_bundle_first(plan, i) == i &&
-              gpu_range_is_plain(&plan->steps[i]);
+              gpu_step_is_plain(&plan->steps[i]);
     return one;
 }
 

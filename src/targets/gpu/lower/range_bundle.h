@@ -37,16 +37,12 @@ struct gpu_range_plan {
     struct gpu_range_action *actions; // by steps
 };
 
-// On the device, and all of what it seems.
-static inline bool gpu_range_is_plain(const struct mgx_plan_step *step)
-{
-    return !step->copies && !step->drop_count && step->side == MGX_PLAN_DEVICE;
-}
-
 // The call that a step's kernel is launched by, if it leaves ranges; NULL: it does not.
 const struct gpu_call *gpu_range_call(const struct gpu_range_plan *p, int s);
 // How many ranges the producers of step `range` leave, and the first one of them alone.
 int gpu_range_parts(const struct gpu_range_plan *p, int range, int *first);
+// Behind step s, before step `end`: the one that is the instruction's; 0: there is none.
+int gpu_range_step_of(const struct gpu_range_plan *p, const struct mgx_ins *ins, int s, int end);
 // What is said of a step that is done so; `detail` in the arena, or static.
 void gpu_range_say(const struct gpu_range_plan *p, int s, const char *detail);
 // The same, behind what was said: static text.

@@ -69,7 +69,7 @@ static bool find_range(const struct gpu_range_plan *p, struct found *f)
     for (f->range = f->made - 1; f->range >= 0; f->range--)
         if (p->plan->steps[f->range].out_value == range)
             return p->plan->steps[f->range].kernel == &gpu_kernel_byte_range &&
-                   gpu_range_is_plain(&p->plan->steps[f->range]);
+                   gpu_step_is_plain(&p->plan->steps[f->range]);
     return false;
 }
 
@@ -94,21 +94,12 @@ static void find_pad(const struct gpu_range_plan *p, struct found *f)
         const struct mgx_plan_step *step = &p->plan->steps[s];
         if (step->ins != f->from->ins || step->ins->op != &mgx_op_pad)
             continue;
-        if (!gpu_range_is_plain(step) || !mgx_used_once(step->ins) || !puts_zeros(step->ins))
+        if (!gpu_step_is_plain(step) || !mgx_used_once(step->ins) || !puts_zeros(step->ins))
             return;
         f->pad = s;
         f->from = step->in_value[0];
         return;
     }
-}
-
-// Behind step s, before step `end`: the one that is the instruction's; 0: there is none.
-static int step_of(const struct gpu_range_plan *p, const struct mgx_ins *ins, int s, int end)
-{
-    for (s++; s < end && s < p->plan->step_count; s++)
-        if (p->plan->steps[s].ins == ins)
-            return s;
-    return 0;
 }
 
 static bool is_seen_through(const struct mgx_ins *ins)
@@ -137,7 +128,7 @@ static bool can_move(const struct gpu_range_plan *p, const struct found *f, int 
     struct mgx_shape floats = f->from->shape;
     int64_t begin = 0;
     floats.type = bytes->shape.type;
-    return step->kernel == &gpu_kernel_copy && gpu_range_is_plain(step) && step->in_count == 1 &&
+    return step->kernel == &gpu_kernel_copy && gpu_step_is_plain(step) && step->in_count == 1 &&
            mgx_plan_root(step->out_value, NULL) == step->out_value &&
            mgx_plan_root(step->in_value[0], &begin) == bytes && begin % 4 == 0 &&
            line_of(&step->in_value[0]->shape) && mgx_shape_is_standard(&step->out_value->shape) &&
@@ -151,7 +142,7 @@ static void find_copy(const struct gpu_range_plan *p, struct found *f)
     f->put = f->made;
     while (f->pad < 0 && mgx_used_once(ins)) {
         ins = ins->uses->user;
-        const int s = step_of(p, ins, f->made, f->made + FAR);
+        const int s = gpu_range_step_of(p, ins, f->made, f->made + FAR);
         if (s && can_move(p, f, s))
             f->put = s;
         if (s || !is_seen_through(ins))
@@ -162,7 +153,7 @@ static void find_copy(const struct gpu_range_plan *p, struct found *f)
 // A product of bytes by constants whose left operand, and nothing else, they are.
 static bool is_reader(const struct mgx_plan_step *step, const struct mgx_plan_value *bytes)
 {
-    if (step->kernel != &gpu_kernel_wgmma || !gpu_range_is_plain(step))
+    if (step->kernel != &gpu_kernel_wgmma || !gpu_step_is_plain(step))
         return false;
     const struct gpu_wgmma_product *g = &((const struct gpu_wgmma_call *)step->state)->g;
     bool good = gpu_product_is_bytes(&g->p) && !g->p.make && !g->p.pad;
@@ -179,7 +170,7 @@ static bool find_readers(const struct gpu_range_plan *p, const struct mgx_ins *i
     const struct mgx_plan *plan = p->plan;
     const int end = f->made + MGX_PLAN_BUNDLE_MOST - ROOM;
     for (const struct mgx_use *use = ins->uses; use; use = use->next) {
-        const int r = step_of(p, use->user, f->made, end);
+        const int r = gpu_range_step_of(p, use->user, f->made, end);
         if (!r && is_seen_through(use->user)) {
             if (!find_readers(p, use->user, f))
                 return false;
@@ -240,7 +231,7 @@ static bool find(const struct gpu_range_plan *p, int s, struct found *f)
 {
     const struct mgx_plan_step *step = &p->plan->steps[s];
     *f = (struct found){.made = s};
-    if (step->kernel != &gpu_kernel_pointwise || !gpu_range_is_plain(step) ||
+    if (step->kernel != &gpu_kernel_pointwise || !gpu_step_is_plain(step) ||
         !read_share(step->ins, f) || !find_range(p, f) ||
         mgx_plan_root(step->out_value, NULL) != step->out_value)
         return false;

@@ -10,7 +10,7 @@ const struct gpu_call *gpu_range_call(const struct gpu_range_plan *p, int s)
     const struct gpu_range_action *action = &p->actions[s];
     const struct gpu_call *call = action->product ? &action->product->base : step->state;
     const bool leaves = step->kernel == &gpu_kernel_wgmma || step->kernel->run == gpu_run_call;
-    return leaves && gpu_range_is_plain(step) && action->how != GPU_RANGE_LEFT_OUT && call->ranges
+    return leaves && gpu_step_is_plain(step) && action->how != GPU_RANGE_LEFT_OUT && call->ranges
                ? call
                : NULL;
 }
@@ -27,6 +27,15 @@ int gpu_range_parts(const struct gpu_range_plan *p, int range, int *first)
         ranges += *first;
     }
     return ranges;
+}
+
+int gpu_range_step_of(const struct gpu_range_plan *p, const struct mgx_ins *ins, int s, int end)
+{
+    assert(s >= 0);
+    for (s++; s < end && s < p->plan->step_count; s++)
+        if (p->plan->steps[s].ins == ins)
+            return s;
+    return 0;
 }
 
 void gpu_range_say(const struct gpu_range_plan *p, int s, const char *detail)

@@ -16,7 +16,7 @@
 static const struct gpu_wgmma_call *product_of(const struct mgx_plan_step *step)
 {
     const struct gpu_wgmma_call *call = step->state;
-    if (step->kernel != &gpu_kernel_wgmma || !gpu_range_is_plain(step))
+    if (step->kernel != &gpu_kernel_wgmma || !gpu_step_is_plain(step))
         return NULL;
     const struct gpu_wgmma_product *g = &call->g;
     const bool plain = gpu_product_is_bytes(&g->p) && !g->p.make && !g->p.pad &&
@@ -77,18 +77,15 @@ static int find_readers(const struct gpu_range_plan *p, int s, const struct mgx_
 {
     const struct mgx_plan_step *sums = &p->plan->steps[s];
     for (const struct mgx_use *use = ins->uses; use; use = use->next) {
-        int r = s + 1;
-        const int end = s + MGX_PLAN_BUNDLE_MOST / 2;
         if (use->user->op->flags & MGX_OP_VIEW) {
             if ((count = find_readers(p, s, use->user, readers, count, most)) < 0)
                 return -1;
             continue;
         }
-        while (r < p->plan->step_count && r < end && p->plan->steps[r].ins != use->user)
-            r++;
-        if (r >= p->plan->step_count || r >= end || count == most ||
-            !product_of(&p->plan->steps[r]) || !reads_alike(sums, &p->plan->steps[r]) ||
-            p->actions[r].summed || !summed_of(&p->plan->steps[r], sums->out_value))
+        const int r = gpu_range_step_of(p, use->user, s, s + MGX_PLAN_BUNDLE_MOST / 2);
+        if (!r || count == most || !product_of(&p->plan->steps[r]) ||
+            !reads_alike(sums, &p->plan->steps[r]) || p->actions[r].summed ||
+            !summed_of(&p->plan->steps[r], sums->out_value))
             return -1;
         readers[count++] = r;
     }
@@ -98,7 +95,7 @@ static int find_readers(const struct gpu_range_plan *p, int s, const struct mgx_
 // Does the step do without what step s leaves, by taking it off itself (depthwise.c)?
 static bool does_without(const struct mgx_plan_step *step, const struct mgx_plan_value *sums)
 {
-    bool without = step->kernel == &gpu_kernel_depthwise && gpu_range_is_plain(step);
+    bool without = step->kernel == &gpu_kernel_depthwise && gpu_step_is_plain(step);
     for (int i = 0; i < step->in_count && without; i++)
         without = step->skip[i] || mgx_plan_root(step->in_value[i], NULL) != sums;
     return without;
@@ -108,14 +105,10 @@ static bool does_without(const struct mgx_plan_step *step, const struct mgx_plan
 static void leave_depthwise(const struct gpu_range_plan *p, int s)
 {
     const struct mgx_plan_step *step = &p->plan->steps[s];
-    const int end = s + MGX_PLAN_BUNDLE_MOST / 2;
     int last = s;
     for (const struct mgx_use *use = step->ins->uses; use; use = use->next) {
-        int r = s + 1;
-        while (r < p->plan->step_count && r < end && p->plan->steps[r].ins != use->user)
-            r++;
-        if (r >= p->plan->step_count || r >= end ||
-            !does_without(&p->plan->steps[r], step->out_value))
+        const int r = gpu_range_step_of(p, use->user, s, s + MGX_PLAN_BUNDLE_MOST / 2);
+        if (!r || !does_without(&p->plan->steps[r], step->out_value))
             return;
         last = r > last ? r : last;
     }
@@ -131,7 +124,7 @@ void gpu_range_sums(const struct gpu_range_plan *p, int s)
     enum { MOST = 4 };
     int readers[MOST], zero;
     const struct mgx_plan_step *step = &p->plan->steps[s];
-    if (step->kernel == &gpu_kernel_depthwise && gpu_range_is_plain(step))
+    if (step->kernel == &gpu_kernel_depthwise && gpu_step_is_plain(step))
         leave_depthwise(p, s);
     if (!is_sum(step, &zero) || mgx_plan_root(step->out_value, NULL) != step->out_value)
         return;

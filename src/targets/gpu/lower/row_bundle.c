@@ -10,7 +10,6 @@
 
 #include "op/op.h"
 #include "plan/context.h"
-#include "targets/gpu/lower/range_bundle.h"
 #include "targets/gpu/lower/row_also.h"
 
 struct pair {
@@ -24,7 +23,7 @@ struct pair {
 static bool is_alone(const struct mgx_plan *plan, int s)
 {
     const struct mgx_plan_step *step = &plan->steps[s];
-    return gpu_range_is_plain(step) && !step->bundle && mgx_plan_bundle_first(plan, s) == s;
+    return gpu_step_is_plain(step) && !step->bundle && mgx_plan_bundle_first(plan, s) == s;
 }
 
 static bool lies_as(const struct mgx_shape *a, const struct mgx_shape *b)
