@@ -15,14 +15,20 @@ const struct gpu_api *const gpu_apis[] = {&gpu_api_cuda, &gpu_api_hip, &gpu_api_
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpu_device *devices;
 
-static enum mgx_status open_card(const struct gpu_api *api, int index, struct gpu_device **out,
-                                 struct mgx_diag *diag)
+static enum mgx_status find_card(const struct gpu_api *api, int index, struct mgx_diag *diag)
 {
     int count;
     TRY(api->count(&count, diag));
     if (index < 0 || index >= count)
         return mgx_fail(diag, MGX_NOT_FOUND, "%s has %d device%s, there is no number %d", api->name,
                         count, count == 1 ? "" : "s", index);
+    return MGX_OK;
+}
+
+static enum mgx_status open_card(const struct gpu_api *api, int index, struct gpu_device **out,
+                                 struct mgx_diag *diag)
+{
+    TRY(find_card(api, index, diag));
     for (struct gpu_device *d = devices; d; d = d->next)
         if (d->api == api && d->index == index) {
             d->users++;
@@ -137,9 +143,7 @@ static enum mgx_status find_device(const char *choice, int index, bool open,
     if (any)
         status = try_all(open ? open_card_not_cpu : count_cards, index, out, diag);
     else
-        status = open_card(api, index, out, diag);
-    if (!any && !open && status == MGX_OK)
-        leave(*out);
+        status = open ? open_card(api, index, out, diag) : find_card(api, index, diag);
     pthread_mutex_unlock(&lock);
     return status;
 }

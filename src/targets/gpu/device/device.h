@@ -204,7 +204,8 @@ extern const struct gpu_api *const gpu_apis[];
 enum mgx_status gpu_device_open(const char *choice, int index, struct gpu_device **out,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 void gpu_device_close(struct gpu_device *d); // NULL is allowed
-// Whether such a call would find a card, asked without opening one where counting suffices.
+// Whether such a call would find a card, asked without opening one: CUDA takes a quarter of a second
+// to open one and close it again. Of OpenCL's alone, where no API is named, properties tell a CPU.
 enum mgx_status gpu_device_usable(const char *choice, struct mgx_diag *diag) MGX_NODISCARD;
 // Name of card `number` among those that a choice stands for, "cuda:0", asked as above; MGX_NOT_FOUND
 // behind the last one. A choice with ":n" stands for that card alone.

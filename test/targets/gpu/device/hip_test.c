@@ -162,5 +162,19 @@ CASE(every_call_may_fail_and_nothing_is_lost)
         }
 }
 
+CASE(whether_there_is_a_card_is_known_without_opening_it)
+{
+    struct mgx_diag diag = {.status = MGX_OK};
+    if (!find_standin())
+        return;
+    set_failing("hipGetDeviceProperties", 0); // opening asks for them
+    const enum mgx_status status = gpu_device_usable("hip", &diag);
+    set_failing(NULL, 0);
+    CHECK_INT(status, MGX_OK);
+    CHECK_INT(gpu_device_usable("hip:4096", &diag), MGX_NOT_FOUND);
+    CHECK(strstr(diag.text, "there is no number 4096"));
+}
+
 TEST_MAIN(ROW(a_run_calls_the_runtime_as_it_wants) ROW(properties_are_read_from_the_old_structure)
-              ROW(every_call_may_fail_and_nothing_is_lost))
+              ROW(every_call_may_fail_and_nothing_is_lost)
+                  ROW(whether_there_is_a_card_is_known_without_opening_it))
