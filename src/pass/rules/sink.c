@@ -348,6 +348,15 @@ static struct mgx_ins *sink_slice(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_again(ins, t, &y, 1);
 }
 
+// What is put around an image of bytes stays beside the convolution, which may do it on its way.
+static bool pads_an_image(const struct mgx_ins *pad)
+{
+    for (const struct mgx_use *use = pad->uses; use; use = use->next)
+        if (use->user->op == &mgx_op_quant_convolution && use->user->in[0] == pad)
+            return true;
+    return false;
+}
+
 static struct mgx_ins *sink_pad(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
@@ -357,7 +366,7 @@ static struct mgx_ins *sink_pad(struct mgx_rewriter *r, struct mgx_ins *ins,
     struct mgx_ins *t = mgx_var(m, 't');
     const struct mgx_ints old = mgx_ins_ints(ins, "pads");
     const int rank = t->shape.rank;
-    if (ins->in_count != 1 || t->in_count != 1 || old.count != 2 * rank ||
+    if (ins->in_count != 1 || t->in_count != 1 || old.count != 2 * rank || pads_an_image(ins) ||
         !read_permutation(t, permutation))
         return NULL;
     for (int i = 0; i < old.count; i++)
