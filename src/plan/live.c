@@ -191,9 +191,9 @@ enum mgx_status mgx_plan_build_live(struct mgx_build *b, struct mgx_diag *diag)
 {
     give_slots(b);
     assert(is_written(b));
-    find_ranges(b);
     if (b->plan->machine->target->gather)
         TRY(b->plan->machine->target->gather(b->plan, diag));
+    find_ranges(b);
     widen_ranges(b->plan);
     for (int s = 0; s < b->plan->step_count; s++)
         if (b->plan->steps[s].in_place >= 0)

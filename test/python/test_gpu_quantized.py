@@ -674,3 +674,49 @@ def test_lines(channels):
     y, want = convolve(second, sums, 16, 1)
     b.check(y, want, None)
     assert f", {(channels + 15) // 16 * 16}}}" in b.program.explain()
+
+
+def requantized(b, x, value, s, z, kind, to, zero):
+    """Bytes of a scale and a zero point as others' of scale 1; and in numpy before they are rounded."""
+    shape = value.shape
+    x = b.op("dequantizelinear", [x, b.over(np.float32(s), shape), b.over(np.array(z, kind), shape)])
+    x = b.op("quantizelinear", [x, b.over(np.float32(1), shape), b.over(np.array(zero, to), shape)])
+    return x, (value.astype(np.float64) - z) * np.float32(s) + zero
+
+
+@pytest.mark.parametrize("parts", [2, 5, 19])
+def test_parts_side_by_side(parts):
+    """A concat of what was quantized each by its own scale: the parts are made in few launches, 16 at most in each."""
+    b, to, zero = Builder([SEED, 17, parts]), "uint8", 11
+    given, want, side = [], [], b.pick(3, 8)
+    for k in range(parts):
+        kind = b.pick("int8", "uint8")
+        value = b.bytes(kind, (1, b.pick(1, 6, 16, 48), side, side))
+        x, y = requantized(b, b.param(value), value, b.rng.uniform(0.2, 1.2), int(b.zero(kind)), kind, to, zero)
+        given.append(x)
+        want.append(y)
+    b.check(b.op("concat", given, axis=1), np.concatenate(want, 1), to)
+    assert "one call with the next" in b.program.explain()
+
+
+def test_parts_of_a_chain():
+    """Res2Net's: each part follows from the one before, and all are made bytes of one scale together."""
+    b, to, zero, kind = Builder([SEED, 18]), "int8", -3, "int8"
+    pieces = [b.bytes(kind, (1, 32, 12, 12)) for _ in range(4)]
+    given, want, last = [], [], None
+    for k, piece in enumerate(pieces):
+        x, value = b.param(piece), piece
+        if last:
+            shape, half = piece.shape, np.float32(0.37)
+            d = [b.op("dequantizelinear", [v, b.over(half, shape)]) for v in (x, last[0])]
+            x = b.op("quantizelinear", [b.op("add", d), b.over(np.float32(1), shape), b.over(np.array(0, kind), shape)])
+            value = np.clip(np.rint((piece.astype(np.float64) + last[1]) * half), -128, 127).astype(kind)
+        x = b.op("pooling", [x], mode="max", lengths=[3, 3], stride=[1, 1], padding=[1, 1])
+        padded = np.pad(value, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-128)
+        value = np.max([padded[:, :, i : i + 12, j : j + 12] for i in range(3) for j in range(3)], 0)
+        last = x, value
+        part = requantized(b, x, value, 0.3 + 0.2 * k, 5, kind, to, zero)
+        given.append(part[0])
+        want.append(part[1])
+    b.check(b.op("concat", given, axis=1), np.concatenate(want, 1), to)
+    assert "one call with the next 3" in b.program.explain()

@@ -16,6 +16,7 @@
 #include "targets/gpu/lower/few.h"
 #include "targets/gpu/lower/ranged.h"
 #include "targets/gpu/lower/row_also.h"
+#include "targets/gpu/lower/side.h"
 #include "targets/gpu/vendor/vendor.h"
 #include "targets/stages.h"
 
@@ -68,16 +69,19 @@ static enum mgx_status finish(struct mgx_plan *plan, struct mgx_diag *diag)
     TRY(gpu_few_bundles_finish(plan, diag));
     TRY(gpu_row_bundles_finish(plan, diag));
     TRY(gpu_range_bundles_finish(plan, diag));
+    TRY(gpu_side_bundles_finish(plan, diag));
     return gpu_cache_bundles_finish(plan, diag);
 }
 
 // Which steps are one call.
 static enum mgx_status gather(struct mgx_plan *plan, struct mgx_diag *diag)
 {
+    gpu_side_settle(plan);
     TRY(gpu_cache_bundles(plan, diag));
     TRY(gpu_few_bundles(plan, diag));
     TRY(gpu_row_bundles(plan, diag));
-    return gpu_range_bundles(plan, diag);
+    TRY(gpu_range_bundles(plan, diag));
+    return gpu_side_bundles(plan, diag);
 }
 
 static const struct mgx_plan_target gpu_plan_target = {

@@ -176,7 +176,8 @@ const char *gpu_emit_functions(struct mgx_str *out, const struct mgx_plan_offer 
         quickly = quickly || f[i].real;
         written = written && has_source(&s, f[i].name, f[i].ins);
         if (s.table)
-            mgx_str_printf(&body, "#define LOOKED_UP %s_table\n", f[i].name);
+            mgx_str_printf(&body, "%s#define LOOKED_UP %s_table\n", i ? "#undef LOOKED_UP\n" : "",
+                           f[i].name);
     }
     if (quickly)
         mgx_str_put(out, quick);

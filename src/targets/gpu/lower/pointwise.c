@@ -5,6 +5,7 @@
 //
 // Where all lie alike along the last axis, or are one element there, a thread takes neighbours, up
 // to 16 bytes of each at once.
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -14,6 +15,7 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
 #include "targets/gpu/lower/ranged.h"
+#include "targets/gpu/lower/side.h"
 
 static bool is_elementwise(const struct mgx_ins *ins)
 {
@@ -59,7 +61,7 @@ static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
 }
 
 static void emit_element(struct mgx_str *out, const struct mgx_plan_offer *c,
-                         const struct gpu_loop *loop, int v, int ranged)
+                         const struct gpu_loop *loop, int v, int ranged, const char *body)
 {
     if (v > 1)
         mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n", v);
@@ -71,7 +73,7 @@ static void emit_element(struct mgx_str *out, const struct mgx_plan_offer *c,
         gpu_emit_widened(out, c->in[i].type, element);
         mgx_str_put(out, ";\n");
     }
-    gpu_emit_body_call(out, c->out->type, c->in_count);
+    gpu_emit_call(out, body, c->out->type, c->in_count);
     mgx_str_printf(out, "    c.v[%s] = ", v > 1 ? "k" : "0");
     gpu_emit_narrowed(out, c->out->type, "y");
     mgx_str_put(out, ";\n");
@@ -79,8 +81,21 @@ static void emit_element(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, v > 1 ? "    }\n" : "");
 }
 
+// Of the thread whose first element is `i`.
+static void emit_elements(struct mgx_str *out, const struct mgx_plan_offer *c,
+                          const struct gpu_share *share, int ranged, const char *body)
+{
+    const struct gpu_loop *loop = &share->loop;
+    gpu_emit_offsets(out, loop);
+    emit_loads(out, c, loop, share->v);
+    const struct gpu_chunk chunk = chunk_of(loop, c->out->type, "c", 0, share->v);
+    gpu_emit_chunk(out, &chunk);
+    emit_element(out, c, loop, share->v, ranged, body);
+    gpu_emit_chunk_store(out, &chunk, "out", "at0");
+}
+
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_loop *loop, int v, int ranged)
+                        const struct gpu_share *share, int ranged)
 {
     enum mgx_type types[GPU_CALL_INPUTS];
     for (int i = 0; i < c->in_count; i++)
@@ -89,17 +104,30 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (why)
         return why;
     gpu_emit_range_head(out, ranged, c->out->type, types, c->in_count);
-    gpu_emit_range_threads(out, ranged, v, loop->elements);
-    gpu_emit_offsets(out, loop);
-    emit_loads(out, c, loop, v);
-    const struct gpu_chunk chunk = chunk_of(loop, c->out->type, "c", 0, v);
-    gpu_emit_chunk(out, &chunk);
-    emit_element(out, c, loop, v, ranged);
-    gpu_emit_chunk_store(out, &chunk, "out", "at0");
+    gpu_emit_range_threads(out, ranged, share->v, share->loop.elements);
+    emit_elements(out, c, share, ranged, "body");
     mgx_str_put(out, ranged ? "    }\n" : "");
     gpu_emit_range_end(out, ranged);
     mgx_str_put(out, "}\n");
     return NULL;
+}
+
+void gpu_pointwise_emit_part(struct mgx_str *out, const struct mgx_plan_offer *c,
+                             const struct gpu_share *share, int number)
+{
+    char body[16];
+    assert(number >= 0 && share->v > 0);
+    snprintf(body, sizeof body, "body%d", number);
+    mgx_str_printf(out, "FUNCTION void part%d(GLOBAL %s *out", number,
+                   gpu_type_memory(c->out->type));
+    for (int i = 0; i < c->in_count; i++)
+        mgx_str_printf(out, ", const GLOBAL %s *in%d", gpu_type_memory(c->in[i].type), i);
+    mgx_str_printf(out,
+                   ", int block)\n{\n    const i64 i = ((i64)block * THREADS + THREAD) * %d;\n"
+                   "    if (i >= %" PRId64 ")\n        return;\n",
+                   share->v, share->loop.elements);
+    emit_elements(out, c, share, 0, body);
+    mgx_str_put(out, "}\n");
 }
 
 // An input that lies as the result does may give up its bytes: each element is read before it is
@@ -114,32 +142,40 @@ static int in_place(const struct mgx_plan_offer *c)
     return -1;
 }
 
-static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+const char *gpu_pointwise_share(const struct mgx_plan_offer *c, struct gpu_share *out)
 {
     const struct mgx_shape *shapes[GPU_LOOP_ARRAYS] = {c->out};
     size_t sizes[GPU_LOOP_ARRAYS] = {mgx_type_size(c->out->type)};
-    struct gpu_loop loop;
-    struct mgx_str text = {0};
     const char *why = refuses(c);
     if (why)
-        return gpu_decline(c, why);
+        return why;
     for (int i = 0; i < c->in_count; i++) {
         if (!mgx_shape_same_lens(&c->in[i], c->out))
-            return gpu_decline(c, "an operand of other lengths");
+            return "an operand of other lengths";
         shapes[i + 1] = &c->in[i];
         sizes[i + 1] = mgx_type_size(c->in[i].type);
     }
-    gpu_loop_make(&loop, shapes, c->in_count + 1);
-    const int v = gpu_loop_vector(&loop, sizes, gpu_vector_for(loop.elements));
-    const struct gpu_launch how = gpu_launch_for(loop.elements / v);
+    gpu_loop_make(&out->loop, shapes, c->in_count + 1);
+    out->v = gpu_loop_vector(&out->loop, sizes, gpu_vector_for(out->loop.elements));
+    return NULL;
+}
+
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+{
+    struct gpu_share share;
+    struct mgx_str text = {0};
+    const char *why = gpu_pointwise_share(c, &share);
+    if (why)
+        return gpu_decline(c, why);
+    const struct gpu_launch how = gpu_launch_for(share.loop.elements / share.v);
     const bool ranged = gpu_is_ranged(c) && how.grid[0] && how.grid[0] <= GPU_RANGES_MOST;
-    why = emit(&text, c, &loop, v, ranged ? GPU_THREADS : 0);
+    why = emit(&text, c, &share, ranged ? GPU_THREADS : 0);
     if (why) {
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
     c->in_place = in_place(c);
-    c->detail = v > 1 ? "neighbours at once" : "one element a thread";
+    c->detail = share.v > 1 ? "neighbours at once" : "one element a thread";
     const enum mgx_plan_answer answer = gpu_take(c, &text, &how, NULL, c->in_count);
     if (answer == MGX_PLAN_TAKEN && ranged)
         gpu_leave_ranges(c, how.grid[0]);
