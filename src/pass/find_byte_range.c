@@ -4,9 +4,12 @@
 //     d = (max(reduce_max(x), 0) - min(reduce_min(x), 0)) / 255
 //     s = where(d == 0, 1, d)                            =>  byte_range(x)[0]
 //     clip(nearbyint(-min(reduce_min(x), 0) / s), 0, 255)  =>  byte_range(x)[1]
+//                                                        or 0 where x is never negative
 //
 // Both over all of x, which is then read once instead of twice. The GPU target runs it, before
 // anything else has written them in another way; spread_byte_range carries both to who reads them.
+// Where a zero point is known to be 0 products have nothing to take off, and images no padding.
+#include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
@@ -48,9 +51,10 @@ static struct mgx_ins *zero(struct mgx_rewriter *r, struct mgx_ins *ins, const s
     while (range->op == &mgx_op_reshape || range->op == &mgx_op_slice ||
            range->op == &mgx_op_squeeze || range->op == &mgx_op_unsqueeze)
         range = range->in[0];
-    return range->op == &mgx_op_byte_range && range->in[0] == mgx_var(m, 'x')
-               ? part(ins, mgx_var(m, 'x'), 1)
-               : NULL;
+    struct mgx_ins *x = mgx_var(m, 'x');
+    if (range->op != &mgx_op_byte_range || range->in[0] != x)
+        return NULL;
+    return mgx_is_nonnegative(x) ? mgx_emit_splat(ins, &ins->shape, 0) : part(ins, x, 1);
 }
 
 static const struct mgx_rule rules[] = {

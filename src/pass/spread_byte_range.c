@@ -12,6 +12,7 @@
 // no longer divided, and its byte's range is that of 0 to 1 (scale_once says what that does to
 // ties). Rules that work before a broadcast instead of behind it would undo this, so it runs
 // last before fusing, on the GPU target.
+#include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
@@ -135,15 +136,23 @@ static struct mgx_ins *part_over(struct mgx_ins *at, struct mgx_ins *range, int 
                                    at->shape.lens, at->shape.rank);
 }
 
+// Is its zero point that of the range, which is 0 where values are never negative?
+static bool has_zero_of(const struct mgx_ins *quantize, const struct mgx_ins *range)
+{
+    if (quantize->in_count == 3 && range_of(quantize->in[2], 1) == range)
+        return true;
+    return (quantize->in_count == 2 || mgx_is_splat(quantize->in[2], 0)) &&
+           mgx_is_nonnegative(range->in[0]);
+}
+
 // What is quantized by a range, as a share of it; NULL: it is not.
 static struct mgx_ins *share(struct mgx_ins *ins)
 {
-    struct mgx_ins *range = ins->op == &mgx_op_quantizelinear && ins->in_count == 3 &&
-                                    ins->shape.type == MGX_UINT8 &&
+    struct mgx_ins *range = ins->op == &mgx_op_quantizelinear && ins->shape.type == MGX_UINT8 &&
                                     ins->in[0]->shape.type == MGX_FLOAT
                                 ? range_of(ins->in[1], 0)
                                 : NULL;
-    if (!range || range_of(ins->in[2], 1) != range)
+    if (!range || !has_zero_of(ins, range))
         return NULL;
     const struct mgx_shape like = ins->in[0]->shape;
     struct mgx_ins *x = mgx_emit_binary(ins, &mgx_op_mul, ins->in[0], part_over(ins, range, 2));

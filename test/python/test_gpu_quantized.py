@@ -520,11 +520,11 @@ def test_depthwise_of_what_is_turned_when_it_is_bytes(kind):
         np.testing.assert_array_equal(np.array(b.program.run(b.feeds)[0]).astype(np.int64), want)
 
 
-def made_bytes(b, y, shape):
-    """Bytes by y's own range, as DynamicQuantizeLinear makes them, and their zero point."""
+def made_bytes(b, y, shape, never_negative=False):
+    """Bytes by y's own range, as DynamicQuantizeLinear makes them, and their zero point, which passes know to be 0 of what is never negative."""
     found = b.op("byte_range", [y])
     scale, zero = (b.op("reshape", [b.op("slice", [found], axes=[0], starts=[i], ends=[i + 1])], dims=[1]) for i in range(2))
-    zero = b.op("convert", [zero], target_type="uint8_type")
+    zero = b.literal(np.zeros(1, np.uint8)) if never_negative else b.op("convert", [zero], target_type="uint8_type")
     spread = [b.op("multibroadcast", [v], out_lens=list(shape)) for v in (scale, zero)]
     return b.op("quantizelinear", [y, *spread]), zero
 
@@ -538,14 +538,16 @@ def test_bytes_of_a_range(case):
     kind, k = b.pick("int8", "uint8"), b.pick(1, 1, 3)
     batch, dot = b.pick(1, 2, 5), b.rng.integers(3) == 0
     shape = [batch, size * size + 1, channels] if dot else [batch, channels, size, size]
-    x = b.rng.integers(-100, 156, shape).astype(np.float32)
-    x.flat[0], x.flat[-1] = -100, 155
+    never = b.rng.integers(2) == 0
+    lowest = 0 if never else -100
+    x = b.rng.integers(lowest, lowest + 256, shape).astype(np.float32)
+    x.flat[0], x.flat[-1] = lowest, lowest + 255
     same = np.eye(channels, dtype=np.float32)  # a product leaves x as the next one likes it to lie
     if dot:
         y = b.op("dot", [b.param(x), b.op("multibroadcast", [b.literal(same)], out_lens=[batch, channels, channels])])
     else:
         y = b.op("convolution", [b.param(x), b.literal(same[:, :, None, None])], padding=[0, 0], stride=[1, 1], dilation=[1, 1])
-    made, zero = made_bytes(b, y, shape)
+    made, zero = made_bytes(b, b.op("relu", [y]) if never else y, shape, never)
     q = b.zero(kind, 0.5)
     if dot:
         w = b.bytes(kind, [channels, columns])

@@ -265,6 +265,60 @@ bool mgx_constant_range(const struct mgx_ins *ins, struct mgx_range *out)
     return finite;
 }
 
+// --- signs ---
+
+// Is no window of it all padding, whose maximum is minus infinity?
+static bool sees_values(const struct mgx_ins *pool)
+{
+    const struct mgx_ints padding = mgx_ins_ints(pool, "padding");
+    const struct mgx_ints lengths = mgx_ins_ints(pool, "lengths");
+    bool sees = mgx_ints_all(mgx_ins_ints(pool, "dilations"), 1) && lengths.count > 0;
+    for (int i = 0; i < padding.count && sees; i++)
+        sees = padding.v[i] < lengths.v[i % lengths.count];
+    return sees;
+}
+
+// Is each result some of the first input's values, or their mean, or their sum?
+static bool gathers(const struct mgx_ins *ins)
+{
+    const struct mgx_op *op = ins->op;
+    if (op == &mgx_op_pooling)
+        return mgx_ins_int(ins, "mode") != 1 || sees_values(ins);
+    return op == &mgx_op_reduce_sum || op == &mgx_op_reduce_mean || op == &mgx_op_reduce_max ||
+           op == &mgx_op_broadcast || op == &mgx_op_reshape || op == &mgx_op_contiguous ||
+           (op->flags & MGX_OP_VIEW && ins->in_count == 1);
+}
+
+static bool is_nonnegative(const struct mgx_ins *x, int depth)
+{
+    const struct mgx_op *op = x->op;
+    struct mgx_range range;
+    if (mgx_constant_range(x, &range))
+        return range.low >= 0;
+    if (op == &mgx_op_abs || op == &mgx_op_exp || op == &mgx_op_relu || op == &mgx_op_sigmoid ||
+        op == &mgx_op_sqrt || op == &mgx_op_sqdiff || mgx_type_is_unsigned(x->shape.type))
+        return true;
+    if (op == &mgx_op_mul && x->in[0] == x->in[1])
+        return true;
+    if (op == &mgx_op_clip && x->in_count > 1)
+        return mgx_constant_range(x->in[1], &range) && range.low >= 0;
+    if (!depth || !x->in_count)
+        return false;
+    if (gathers(x))
+        return is_nonnegative(x->in[0], depth - 1);
+    bool all = op == &mgx_op_add || op == &mgx_op_mul || op == &mgx_op_concat;
+    for (int i = 0; i < x->in_count && all; i++)
+        all = is_nonnegative(x->in[i], depth - 1);
+    return all;
+}
+
+bool mgx_is_nonnegative(const struct mgx_ins *ins)
+{
+    enum { DEPTH = 4 };
+    assert(ins);
+    return is_nonnegative(ins, DEPTH);
+}
+
 // Smallest number of full precision.
 static double smallest_normal(enum mgx_type type)
 {

@@ -42,6 +42,8 @@ struct mgx_range {
     double small, large; // magnitudes; `small` of the nonzero elements (0 if there are none)
 };
 bool mgx_constant_range(const struct mgx_ins *ins, struct mgx_range *out);
+// Is it known to be zero or more, or NaN; and not minus infinity? Looks a few steps back.
+bool mgx_is_nonnegative(const struct mgx_ins *ins);
 // May weights `a` be multiplied by factors `b` (sums: added up) ahead of time, in this type? No
 // overflow, and no more than negligible loss below the range of normal numbers. Integers wrap alike
 // in any order.

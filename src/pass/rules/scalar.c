@@ -62,35 +62,11 @@ static bool ordered_ab(struct mgx_rewriter *r, struct mgx_ins *ins, const struct
            mgx_constant_range(mgx_var(m, 'b'), &b) && a.high <= b.low;
 }
 
-enum { SIGN_DEPTH = 4 };
-
-// Is it known to be zero or more, or NaN; and not minus infinity?
-static bool is_nonnegative(const struct mgx_ins *x, int depth)
-{
-    const struct mgx_op *op = x->op;
-    struct mgx_range range;
-    if (mgx_constant_range(x, &range))
-        return range.low >= 0;
-    if (op == &mgx_op_abs || op == &mgx_op_exp || op == &mgx_op_relu || op == &mgx_op_sigmoid ||
-        op == &mgx_op_sqrt || op == &mgx_op_sqdiff || mgx_type_is_unsigned(x->shape.type))
-        return true;
-    if (op == &mgx_op_mul && x->in[0] == x->in[1])
-        return true;
-    if (!depth || !x->in_count)
-        return false;
-    if (op == &mgx_op_add || op == &mgx_op_mul)
-        return is_nonnegative(x->in[0], depth - 1) && is_nonnegative(x->in[1], depth - 1);
-    if (op == &mgx_op_reduce_sum || op == &mgx_op_reduce_mean || op == &mgx_op_reduce_max ||
-        op == &mgx_op_multibroadcast || op == &mgx_op_broadcast || op == &mgx_op_reshape)
-        return is_nonnegative(x->in[0], depth - 1);
-    return false;
-}
-
 // pow(-inf, 0.5) is inf, sqrt(-inf) is NaN: the base must not be negative.
 static bool nonnegative_x(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
     (void)ins;
-    return r->call->options->fast_math || is_nonnegative(mgx_var(m, 'x'), SIGN_DEPTH);
+    return r->call->options->fast_math || mgx_is_nonnegative(mgx_var(m, 'x'));
 }
 
 // An unsigned number's negative wraps around, and is its own magnitude.
