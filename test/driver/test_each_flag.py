@@ -276,6 +276,15 @@ def test_ways_to_verify(folder):
     assert drive(*words).stdout == "" and drive(*words, "--print").stdout.startswith('module: "main"')
 
 
+def test_tolerance_of_bytes(tmp_path):
+    """Where values become bytes on their way, half a step decides which one, and its step is seen in the results."""
+    nodes = [onnx.helper.make_node("QuantizeLinear", ["x", "s"], ["q"]), onnx.helper.make_node("DequantizeLinear", ["q", "s"], ["y"])]
+    x, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2, 3]) for n in "xy")
+    graph = onnx.helper.make_graph(nodes, "bytes", [x], [y], [onnx.helper.make_tensor("s", onnx.TensorProto.FLOAT, [], [0.1])])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), tmp_path / "q.onnx")
+    assert "of 0.08 allowed" in drive("verify", "--cpu", tmp_path / "q.onnx").stderr
+
+
 def test_lists():
     for flag in "-l", "--list":
         assert "relu" in drive("op", flag).stdout.split()
