@@ -3,13 +3,16 @@
 // narrow value: a reader's kernel widens it on the way in.
 //
 //     y = dq(x); a = f(y); b = g(y)   =>   a = f(dq(x)); b = g(dq'(x))
+//     y = dq(x) * c#, likewise        =>   a = f(dq(x) * c); b = g(dq'(x) * c)     f, g element-wise
 //     a = move(dq(x))                 =>   a = dq(move(x))      where the target multiplies bytes
 //
 // move: a view, or a gather, of what has one scale. Runs last before fusing: what merges equal
 // instructions would undo it. The work is repeated, the memory is a quarter. Bytes alone: nothing
 // multiplies other narrow values, and a pair of quantize and dequantize that stays together never
 // leaves registers.
+#include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/region.h"
 #include "pass/engine/walk.h"
 
 static bool is_narrow(const struct mgx_ins *ins)
@@ -17,6 +20,23 @@ static bool is_narrow(const struct mgx_ins *ins)
     const enum mgx_type type = ins->in_count ? ins->in[0]->shape.type : MGX_FLOAT;
     return ins->op == &mgx_op_dequantizelinear && mgx_shape_is_static(&ins->shape) &&
            mgx_type_size(type) == 1 && mgx_type_is_integral(type);
+}
+
+// A dequantization, scaled or shifted by a constant, as a normalisation leaves it.
+static bool is_scaled(const struct mgx_ins *ins)
+{
+    if (ins->op != &mgx_op_mul && ins->op != &mgx_op_add && ins->op != &mgx_op_sub)
+        return false;
+    const bool first = is_narrow(ins->in[0]);
+    return is_narrow(ins->in[!first]) && mgx_is_spread_literal(ins->in[first]);
+}
+
+static bool is_read_in_place(const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (!mgx_is_elementwise(use->user) || !mgx_shape_same_lens(&use->user->shape, &ins->shape))
+            return false;
+    return true;
 }
 
 static bool is_move(const struct mgx_ins *ins)
@@ -81,6 +101,9 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
             c->changed = true;
         }
     }
+    MGX_EACH (ins, m)
+        if (is_scaled(ins) && is_read_in_place(ins))
+            TRY(repeat(c, ins));
     MGX_EACH (ins, m)
         if (is_narrow(ins))
             TRY(repeat(c, ins));
