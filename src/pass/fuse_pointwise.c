@@ -29,7 +29,7 @@
 #include "pass/engine/region.h"
 #include "pass/engine/walk.h"
 
-enum { MAX_BODY = 32, MAX_TABLE = 56, MAX_INPUTS = 12 };
+enum { MAX_BODY = 48, MAX_TABLE = 56, MAX_INPUTS = 12 };
 
 // A group in which several products meet: which of them every instruction is made of, a bit each.
 struct parts {

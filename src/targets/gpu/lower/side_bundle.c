@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "pass/engine/constant.h"
 #include "plan/context.h"
 
 enum { ARGS = 60 }; // of a launch
@@ -110,8 +111,34 @@ static void put_behind(struct mgx_plan *plan, int from, int to)
     plan->steps[to] = step;
 }
 
+// Sums of windows or rows times one byte, which their reader may do itself (range_sums.c), or what puts bytes
+// around the image of those alone.
+static bool is_sums(const struct mgx_ins *ins)
+{
+    double byte;
+    return (ins->op == &mgx_op_quant_convolution || ins->op == &mgx_op_quant_dot) &&
+           mgx_splat_value(ins->in[1], &byte);
+}
+
+static bool serves_sums(const struct mgx_ins *ins)
+{
+    return is_sums(ins) ||
+           (ins->op == &mgx_op_pad && mgx_used_once(ins) && is_sums(ins->uses->user));
+}
+
+// Sums stand beside their reader, so that what both are one call with is no more than they.
+static void settle_sums(struct mgx_plan *plan)
+{
+    for (int s = plan->step_count - 2; s >= 0; s--) {
+        const struct mgx_plan_step *step = &plan->steps[s];
+        if (serves_sums(step->ins) && root_of(step->out_value) == step->out_value)
+            put_behind(plan, s, reader_of(plan, s) - 1);
+    }
+}
+
 void gpu_side_settle(struct mgx_plan *plan)
 {
+    settle_sums(plan);
     for (int s = plan->step_count - 2; s >= 0; s--) {
         if (!is_part(&plan->steps[s]))
             continue;
