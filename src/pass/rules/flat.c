@@ -90,12 +90,17 @@ struct alike {
     struct mgx_ins *dot; // NULL if there is none
 };
 
+static bool is_product(const struct mgx_ins *ins)
+{
+    return (mgx_is(ins, &mgx_op_dot) || mgx_is(ins, &mgx_op_quant_dot)) && ins->in_count == 2;
+}
+
 static void look_for_product(struct mgx_ins *last, struct alike *out)
 {
     out->count = 0;
     out->dot = NULL;
     while (last->shape.rank == 2 && mgx_used_once(last)) {
-        if (mgx_is(last, &mgx_op_dot)) {
+        if (is_product(last)) {
             out->dot = last;
             return;
         }
@@ -132,7 +137,7 @@ static struct mgx_ins *order_rows(struct mgx_rewriter *r, struct mgx_ins *ins,
     const int last = view->shape.rank - 1;
     const struct mgx_ints order = mgx_ins_ints(ins, "permutation");
     look_for_product(view->in[0], &a);
-    if (!a.dot || a.dot->in_count != 2 || last < 1 || order.v[last] != last ||
+    if (!a.dot || last < 1 || order.v[last] != last ||
         view->shape.lens[last] != a.dot->shape.lens[1])
         return NULL;
     if (!describe(a.dot->in[0], &v, &source) || source->owner != r->module ||
@@ -147,7 +152,7 @@ static struct mgx_ins *order_rows(struct mgx_rewriter *r, struct mgx_ins *ins,
         after.steps > before.steps)
         return NULL;
     struct mgx_ins *x = mgx_view_emit(ins, source, &v, &after);
-    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_dot, x, a.dot->in[1]);
+    struct mgx_ins *y = mgx_emit_binary(ins, a.dot->op, x, a.dot->in[1]);
     return mgx_emit_reshape(ins, emit_alike(ins, &a, y), ins->shape.lens, ins->shape.rank);
 }
 
@@ -171,14 +176,14 @@ static struct mgx_ins *pass_rows(struct mgx_rewriter *r, struct mgx_ins *ins,
     const int rank = ins->shape.rank;
     struct mgx_view v;
     struct mgx_spread s = {.core = w};
-    if (rank < 2 || (rank > 2 && !is_shared(w, &s)) ||
+    if (!is_product(ins) || rank < 2 || (rank > 2 && !is_shared(w, &s)) ||
         !exchanges_rows(x, x->shape.lens[rank - 1], &v, &source) || source->owner != r->module)
         return NULL;
     const int64_t k = x->shape.lens[rank - 1], n = ins->shape.lens[rank - 1];
     const int64_t inner = v.factor[0].length, outer = v.factor[1].length;
     w = mgx_emit_reshape(ins, s.core, (int64_t[]){k, n}, 2);
     struct mgx_ins *y = mgx_emit_reshape(ins, source, (int64_t[]){outer * inner, k}, 2);
-    y = mgx_emit_binary(ins, &mgx_op_dot, y, w);
+    y = mgx_emit_binary(ins, ins->op, y, w);
     y = mgx_emit_reshape(ins, y, (int64_t[]){outer, inner, n}, 3);
     y = mgx_emit_transpose(ins, y, (int[]){1, 0, 2}, 3);
     return mgx_emit_reshape(ins, y, ins->shape.lens, rank);
@@ -188,7 +193,7 @@ static const struct mgx_rule rules[] = {
     {"dot|quant_dot(x, w:multibroadcast|broadcast) ~> reshape(dot(reshape(x), w))", MGX_IF_STATIC,
      .rewrite = flatten},
     {"transpose(v:reshape!) ~> reshape(f(dot(view(x), w)))", MGX_IF_STATIC, .rewrite = order_rows},
-    {"dot(x:reshape|transpose, w) ~> reshape(transpose(reshape(dot(reshape(x), w))))",
+    {"dot|quant_dot(x:reshape|transpose, w) ~> reshape(transpose(reshape(dot(reshape(x), w))))",
      MGX_IF_STATIC, .rewrite = pass_rows},
 };
 
