@@ -3,14 +3,20 @@
 //
 //     quantizelinear(x, s#, z)            =>  quantizelinear(x f, 1, z)         f = 1 / s, of fp8 also
 //                                                                               along one axis
-//     dequantizelinear(x, t#) f           =>  dequantizelinear(x, t f)
+//     dequantizelinear(x, t#) f           =>  dequantizelinear(x, t f)          of other factors too, before
+//                                                                               a sum
 //     dequantizelinear(x + c#, t#)        =>  dequantizelinear(x, t) + c t        x: sums of 32 bits
 //     dequantizelinear(x - c#, t#)        =>  dequantizelinear(x, t) + -c t
 //     (a + b#) + c#                       =>  a + (b + c)                         where the above made them
+//     dequantizelinear(x, t#, z#) + c#    =>  dequantizelinear(x, t) + (c - z t)      x: bytes
+//     (dequantizelinear(x, t#, z#) + b) + c#
+//                                         =>  (dequantizelinear(x, t) + (c - z t)) + b
 //     (a + b) f                           =>  a f + b f       where both take the factor
 //     relu(x) f                           =>  relu(x f)
 //     quantizelinear(relu(x), 1, lowest)  =>  quantizelinear(x, 1, lowest)
 //     quantizelinear(x, 1, z#)            =>  quantizelinear(x / 255 + (z - lowest) / 255, 1 / 255, lowest)
+//     quantizelinear(dequantizelinear(x, t#, z#) f# + c#, 1 / 255, lowest)
+//                                         =>  x                 where every byte stays what it is
 //
 // f is one positive value. A quotient becomes a product, and products of constants are rounded
 // ahead of time, so a byte differs by one step where the value lies between two steps to a ten-
@@ -268,6 +274,63 @@ static struct mgx_ins *join_terms(struct mgx_rewriter *r, struct mgx_ins *ins,
     return both ? mgx_emit_binary(ins, &mgx_op_add, inner->in[0], both) : NULL;
 }
 
+// A byte's zero point, as a part of what is added anyway: dequantizelinear(x, t) + (c - z t).
+// NULL: x has none.
+static struct mgx_ins *without_zero(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *c)
+{
+    if (x->op != &mgx_op_dequantizelinear || x->in_count != 3 ||
+        !mgx_type_is_byte(x->in[0]->shape.type) || x->shape.type != MGX_FLOAT || !constant_of(c))
+        return NULL;
+    struct mgx_ins *less = combine(at, x->in[2], x->in[1], LESS_PRODUCT);
+    struct mgx_ins *term = less ? combine(at, c, less, SUM) : NULL;
+    if (!term)
+        return NULL;
+    struct mgx_ins *y = mgx_emit_before(at, x->op, NULL, MGX_IN(x->in[0], x->in[1]));
+    return mgx_emit_binary(at, &mgx_op_add, y, term);
+}
+
+// Do its bytes lie in memory, for others?
+static bool is_kept(const struct mgx_ins *bytes)
+{
+    return bytes->op != &mgx_op_quantizelinear || !mgx_used_once(bytes);
+}
+
+static struct mgx_ins *zero_out(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    for (int i = 0; i < 2; i++) {
+        struct mgx_ins *x = ins->in[i], *c = ins->in[1 - i], *y = without_zero(ins, x, c);
+        if (y)
+            return y;
+        if (x->op != &mgx_op_add || !mgx_used_once(x))
+            continue;
+        for (int k = 0; k < 2; k++)
+            if (x->in[k]->in_count == 3 && is_kept(x->in[k]->in[0]) &&
+                (y = without_zero(ins, x->in[k], c)))
+                return mgx_emit_binary(ins, &mgx_op_add, y, x->in[1 - k]);
+    }
+    return NULL;
+}
+
+// On the way to bytes alone: what an activation is made of is recognised by its factors later.
+static struct mgx_ins *into_what_takes(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                       const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    double f;
+    if (!mgx_used_once(ins) || ins->shape.type != MGX_FLOAT ||
+        (ins->uses->user->op != &mgx_op_add && ins->uses->user->op != &mgx_op_quantizelinear))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        struct mgx_ins *x = ins->in[i];
+        if (mgx_used_once(x) && !constant_of(x) && takes(x, DEEPEST) &&
+            is_plain_scale(ins->in[1 - i], &f))
+            return scaled(ins, x, f);
+    }
+    return NULL;
+}
+
 static struct mgx_ins *without_relu(struct mgx_rewriter *r, struct mgx_ins *ins,
                                     const struct mgx_match *m)
 {
@@ -332,15 +395,50 @@ static struct mgx_ins *to_share(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_insert(ins->owner, ins, ins->op, ins->attr, in, 3, NULL, 0);
 }
 
+// Is each byte made of itself, with certainty?
+static bool all_stay(enum mgx_type type, double zero, double t, double c)
+{
+    enum { CERTAIN = 4 };
+    const double low = mgx_type_lowest(type), high = mgx_type_highest(type);
+    bool stay = true;
+    for (double k = low; k <= high; k++)
+        stay = stay && fabs(((k - zero) * t + c) * (high - low) + low - k) * CERTAIN < 1;
+    return stay;
+}
+
+// Scales of one range that differ in their last digits.
+static struct mgx_ins *twice_the_same(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                      const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    double t, zero = 0, f = 1, c = 0;
+    struct mgx_ins *x = ins->in[0];
+    if (x->op == &mgx_op_add && mgx_splat_value(x->in[1], &c))
+        x = x->in[0];
+    if (x->op == &mgx_op_mul && mgx_splat_value(x->in[1], &f))
+        x = x->in[0];
+    return is_share(ins) && x->op == &mgx_op_dequantizelinear &&
+                   x->in[0]->shape.type == ins->shape.type && mgx_splat_value(x->in[1], &t) &&
+                   (x->in_count < 3 || mgx_splat_value(x->in[2], &zero)) &&
+                   all_stay(ins->shape.type, zero, t * f, c)
+               ? x->in[0]
+               : NULL;
+}
+
 static const struct mgx_rule rules[] = {
     {"dequantizelinear ~> dequantizelinear(x, t) + c t, of x + c", MGX_IF_STATIC,
      .rewrite = term_out},
     {"add ~> a + (b + c), of (a + b) + c", MGX_IF_STATIC, .rewrite = join_terms},
+    {"add ~> dequantizelinear(x, t) + (c - z t), of dequantizelinear(x, t, z) + c", MGX_IF_STATIC,
+     .rewrite = zero_out},
+    {"mul ~> x f, of x that takes f", MGX_IF_STATIC, .rewrite = into_what_takes},
     {"quantizelinear ~> quantizelinear(x f, 1, z)", MGX_IF_STATIC, .rewrite = by_product},
     {"quantizelinear ~> quantizelinear(x, 1, z), of relu(x)", MGX_IF_STATIC,
      .rewrite = without_relu},
     {"quantizelinear ~> quantizelinear(x / 255 + c, 1 / 255, lowest)", MGX_IF_STATIC,
      .rewrite = to_share},
+    {"quantizelinear ~> x, of dequantizelinear(x, t, z), each of whose bytes stays", MGX_IF_STATIC,
+     .rewrite = twice_the_same},
 };
 
 const struct mgx_pass mgx_pass_scale_once = {

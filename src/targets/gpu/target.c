@@ -260,6 +260,7 @@ static const struct mgx_pass *const bytes[] = {&mgx_pass_simplify_qdq,
                                                &mgx_pass_join_bytes,
                                                &mgx_pass_rewrite_quantization,
                                                &mgx_pass_optimize_module,
+                                               &mgx_pass_scale_once, // what views had parted
                                                NULL};
 
 // The caller gives results their places before the run.
