@@ -15,7 +15,8 @@
 // The last one goes before the others: through what only chooses or moves values, up to where they
 // were quantized. Sums of constants are taken here. Sums wrap like those of the product, so the
 // result is the same, bit for bit. What does not fit any of these keeps its zero points, and
-// so does attention that the target takes as a whole.
+// so does attention that the target takes as a whole, and a product of two that are computed whose
+// kernel takes them off.
 //
 // The GPU target runs it, after simplify_qdq.
 #include <assert.h>
@@ -310,7 +311,7 @@ static struct mgx_ins *bare_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     const int rank = ins->shape.rank;
     const struct mgx_shape like = ins->shape;
     if (ins->in_count == 2 || !multiplies_bytes(ins) || !mgx_shape_is_static(&a->shape) ||
-        mgx_in_byte_attention(r->call->options, ins))
+        mgx_in_byte_attention(r->call->options, ins) || mgx_keeps_zeros(r->call->options, ins))
         return NULL;
     struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_quant_dot, a, b);
     const struct mgx_tensor *w = matrix_of(b);

@@ -22,6 +22,7 @@
 // The GPU target runs it; others when a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/byte_attention.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/product.h"
 #include "pass/engine/rewrite.h"
 
 static bool is_narrow(enum mgx_type t)
@@ -136,7 +137,8 @@ static struct mgx_ins *widen(struct mgx_ins *ins, int input, int axis)
 static struct mgx_ins *dot(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
     (void)m;
-    if (is_bare(r, ins) || mgx_in_byte_attention(r->call->options, ins))
+    if (is_bare(r, ins) || mgx_in_byte_attention(r->call->options, ins) ||
+        mgx_keeps_zeros(r->call->options, ins))
         return NULL;
     struct mgx_ins *a = widen(ins, 0, 0), *b = widen(ins, 1, ins->shape.rank - 1);
     return mgx_emit_before(ins, &mgx_op_dot, NULL, MGX_IN(a, b));

@@ -107,7 +107,7 @@ def zeros(b, p, q):
 def test_products(case):
     b = Builder([SEED, 1, case])
     ka, kb = b.pick("int8", "uint8"), b.pick("int8", "int8", "uint8")
-    rows, depth, columns = b.pick(1, 5, 33, 128, 197, 300), b.pick(3, 16, 30, 64, 100, 256, 768), b.pick(3, 8, 30, 64, 96, 200, 264)
+    rows, depth, columns = b.pick(1, 5, 33, 128, 197, 300), b.pick(3, 16, 30, 40, 64, 100, 152, 256, 768), b.pick(3, 8, 30, 40, 64, 96, 200, 264)
     batch = [int(n) for n in b.rng.integers(1, 4, b.rng.integers(0, 3))]
     x, p = b.bytes(ka, batch + [rows, depth]), b.zero(ka)
     constant = b.rng.integers(3) > 0
@@ -722,3 +722,24 @@ def test_parts_of_a_chain():
         want.append(part[1])
     b.check(b.op("concat", given, axis=1), np.concatenate(want, 1), to)
     assert "one call with the next 3" in b.program.explain()
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_products_of_heads(case):
+    """Both operands are heads of one array of bytes, with zero points: keys by values across tokens, then queries by what comes of it."""
+    b = Builder([SEED, 19, case])
+    tokens, heads, width = b.pick(17, 50, 197), b.pick(1, 3, 8), b.pick(19, 20, 40, 64)
+    ka, p = "int8", b.zero("int8", 1.0)
+    x = b.bytes(ka, (2, tokens, 3, heads, width))
+    all_of, q = b.param(x), b.zero(ka)
+
+    def part(i, order):
+        y = b.op("slice", [all_of], axes=[2], starts=[i], ends=[i + 1])
+        return b.op("transpose", [b.op("squeeze", [y], axes=[2])], permutation=order), np.transpose(x[:, :, i].astype(np.int64), order)
+
+    turned = b.rng.integers(2)
+    left, a = part(1, [0, 2, 3, 1] if turned else [0, 2, 1, 3])
+    right, c = part(2, [0, 2, 1, 3] if turned else [0, 2, 3, 1])
+    y = b.op("quant_dot", [left, right] + zeros(b, p, q))
+    want = (a - int(p)) @ (c - int(q))
+    finish(b, y, want, want.shape)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pass/engine/body.h"
+#include "pass/engine/constant.h"
 
 enum { LONGEST_WAY = 16 }; // of steps from one to another
 
@@ -85,11 +86,23 @@ bool mgx_step_leads(const struct mgx_product_roles *roles, const struct mgx_ins 
     return leads(roles, from, to, LONGEST_WAY);
 }
 
+bool mgx_keeps_zeros(const struct mgx_pass_options *options, struct mgx_ins *ins)
+{
+    const struct mgx_product_roles roles = {.product = ins, .zeros = true};
+    double zero;
+    bool known = ins->op == &mgx_op_quant_dot && ins->in_count > 2 &&
+                 options->target.multiplies_bytes && mgx_type_is_byte(ins->in[0]->shape.type) &&
+                 mgx_type_is_byte(ins->in[1]->shape.type);
+    for (int i = 2; i < ins->in_count && known; i++)
+        known = mgx_splat_value(ins->in[i], &zero);
+    return known && mgx_target_takes(options, &roles);
+}
+
 bool mgx_target_takes(const struct mgx_pass_options *options, const struct mgx_product_roles *roles)
 {
     const struct mgx_pass_target *t = &options->target;
     if (t->takes)
         return t->takes(t->user, roles);
-    return !roles->make && !roles->pad &&
+    return !roles->make && !roles->pad && !roles->zeros &&
            !(roles->end && mgx_type_is_half_or_bf16(roles->end->shape.type));
 }

@@ -22,6 +22,7 @@ struct mgx_product_roles {
     struct mgx_ins *const *steps;
     int step_count;
     const struct mgx_ins *bytes, *meet;
+    bool zeros; // the zero points of its bytes, which it takes off by itself
 };
 
 // Reads a product that stands alone, or a group tagged "epilogue"; false for all else. O(body).
@@ -32,6 +33,8 @@ int mgx_product_operand(const struct mgx_product_roles *roles, int i);
 // Is `from` read, by the steps alone, on the way to `to`?
 bool mgx_step_leads(const struct mgx_product_roles *roles, const struct mgx_ins *from,
                     const struct mgx_ins *to);
+// Does the target's product of bytes take off zero points that are known by itself?
+bool mgx_keeps_zeros(const struct mgx_pass_options *options, struct mgx_ins *ins);
 // Does a product of the target take all of that? One that does not say takes no work before its
 // products but factors, and leaves no floats of 16 bits.
 bool mgx_target_takes(const struct mgx_pass_options *options,

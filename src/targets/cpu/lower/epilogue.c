@@ -341,7 +341,7 @@ bool cpu_takes(void *user, const struct mgx_product_roles *roles)
         return takes_bytes(roles);
     if (roles->steps) // a function of bytes
         return roles->step_count <= MGX_PLAN_TABLE_STEPS && has_few_constants(roles);
-    return !roles->make && !roles->pad && !roles->end;
+    return !roles->make && !roles->pad && !roles->end && !roles->zeros;
 }
 
 bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,

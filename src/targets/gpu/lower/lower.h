@@ -146,6 +146,9 @@ bool gpu_experts_supports(const struct mgx_ins *ins);
 bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
                      const struct mgx_ins *conv);
 
+// Whether a product of bytes that are computed sums up its rows and columns on its matrix units, for their zero points.
+bool gpu_product_takes_zeros(const struct gpu_device *d, const struct mgx_ins *dot);
+
 // Whether depthwise convolutions of bytes take what puts bytes around their image.
 bool gpu_direct_pads(const struct mgx_ins *pad, const struct mgx_ins *conv);
 // Whether the Hopper kernel does what this puts around a convolution's image of bytes: wgmma_border.c.

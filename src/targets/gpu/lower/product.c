@@ -32,7 +32,7 @@ struct tile {
     int warps;                        // of matrix units
     int warp_rows, warp_columns;      // of one of them
     bool a_rows_first, b_depth_first; // which index neighbouring threads load along
-    int by[2];                        // gemm_operand.gpu's BY
+    int by[2], wide[2];               // gemm_operand.gpu's BY and WIDE
     bool words[2];                    // gemm_bytes.gpu's A_WORDS and B_WORDS
 };
 
@@ -46,11 +46,35 @@ static const struct gpu_units *find_units_of_fp8(const struct gpu_device *d,
     return u ? u : gpu_units_find(d, MGX_HALF);
 }
 
+enum { FEW = 16 }; // rows, columns or values of the depth, that are no work for matrix units
+
+// Of bytes, that sum up their operands for zero points.
+static const struct gpu_units *find_units_with_ones(const struct gpu_device *d)
+{
+    const struct gpu_units *u = gpu_units_find(d, MGX_INT8);
+    return u && !u->instruction ? u : NULL;
+}
+
+static bool is_computed(const struct mgx_ins *ins)
+{
+    while ((ins->op->flags & MGX_OP_VIEW) && ins->in_count == 1)
+        ins = ins->in[0];
+    return !ins->literal;
+}
+
+bool gpu_product_takes_zeros(const struct gpu_device *d, const struct mgx_ins *dot)
+{
+    const struct mgx_shape *out = &dot->shape, *a = &dot->in[0]->shape;
+    return d && mgx_shape_is_static(out) && mgx_shape_is_static(a) && find_units_with_ones(d) &&
+           is_computed(dot->in[0]) && is_computed(dot->in[1]) && out->rank > 1 &&
+           out->lens[out->rank - 2] > FEW && out->lens[out->rank - 1] > FEW &&
+           a->lens[a->rank - 1] >= FEW;
+}
+
 // Where matrix units take both operands.
 static const struct gpu_units *find_units(const struct mgx_plan_offer *c,
                                           const struct gpu_product *p)
 {
-    enum { FEW = 16 };
     const struct gpu_device *d = gpu_machine(c->machine)->device;
     const enum mgx_type type = c->in[p->operand[0]].type;
     if (p->rows <= FEW || p->columns <= FEW || p->depth < FEW)
@@ -102,24 +126,37 @@ static bool in_runs(const struct mgx_shape *s, int axis, int64_t length, int val
     return runs;
 }
 
-// How much of each operand matrix units are brought at once: gemm_operand.gpu's BY. Floats that are
-// taken apart are not read across the depth: that was slower than one by one.
+// How operand i is read, so many bytes at once; 0: it does not lie so. Floats that are taken apart are not
+// read across the depth: that was slower than one by one.
+static int reading_of(const struct mgx_plan_offer *c, const struct gpu_product *p, int i, int wide,
+                      int pieces)
+{
+    const struct mgx_shape *s = &c->in[p->operand[i]];
+    const int values = wide / (int)mgx_type_size(s->type), last = s->rank - 1;
+    const int64_t own = c->in[p->operand[1]].lens[1];
+    const int64_t channels = i ? own : gpu_product_channels(c, p);
+    if (!gpu_product_is_dot(p))
+        return (i || (!p->make && !p->pad)) && in_runs(s, 1, channels, values);
+    if (in_runs(s, i ? last - 1 : last, p->depth, values))
+        return 1;
+    return pieces == 1 && in_runs(s, i ? last : last - 1, i ? p->columns : p->rows, values) ? 2 : 0;
+}
+
+// How much of each operand matrix units are brought at once: gemm_operand.gpu's BY and WIDE. Rows that begin
+// at no multiple of 16 bytes (of 152, or heads of 40) are read by 8 or 4.
 static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_product *p,
                            struct tile *t)
 {
+    enum { LINE = 16, PAIR = 2 };
     const int pieces =
         gpu_units_pieces(t->units, gpu_machine_rounds(c->machine, gpu_product_is_dot(p)));
     for (int i = 0; i < 2; i++) {
-        const struct mgx_shape *s = &c->in[p->operand[i]];
-        const int values = 16 / (int)mgx_type_size(s->type), last = s->rank - 1;
-        const int64_t own = c->in[p->operand[1]].lens[1];
-        const int64_t channels = i ? own : gpu_product_channels(c, p);
-        if (!gpu_product_is_dot(p))
-            t->by[i] = (i || (!p->make && !p->pad)) && in_runs(s, 1, channels, values);
-        else if (in_runs(s, i ? last - 1 : last, p->depth, values))
-            t->by[i] = 1;
-        else if (pieces == 1 && in_runs(s, i ? last : last - 1, i ? p->columns : p->rows, values))
-            t->by[i] = 2;
+        const int size = (int)mgx_type_size(c->in[p->operand[i]].type);
+        const int least = pieces == 1 && size * PAIR <= 4 ? 4 : LINE;
+        for (t->wide[i] = LINE; t->wide[i] >= least && !t->by[i]; t->wide[i] /= 2)
+            if ((t->by[i] = reading_of(c, p, i, t->wide[i], pieces)))
+                break;
+        t->wide[i] = t->by[i] ? t->wide[i] : LINE;
     }
 }
 
@@ -192,9 +229,12 @@ static void emit_units(struct mgx_str *out, const struct gpu_product *p, const s
                                 p->ins->in[1]->shape.type);
     const int pieces = gpu_units_pieces(t->units, tf32);
     gpu_emit_units(out, t->units, pieces);
-    mgx_str_printf(out, "#define MENDS %d\n#define APART %d\n",
+    mgx_str_printf(out,
+                   "#define MENDS %d\n#define APART %d\n#define ZERO_A %d\n#define ZERO_B %d\n",
                    !bytes && (pieces > 1 || p->together),
-                   pieces > 1 || (fp8 && !t->units->instruction));
+                   pieces > 1 || (fp8 && !t->units->instruction), p->zero[0], p->zero[1]);
+    mgx_str_printf(out, "#define IN_LINES(a, b) (((ADDRESS(a) & %d) | (ADDRESS(b) & %d)) == 0)\n",
+                   t->wide[0] - 1, t->wide[1] - 1);
     mgx_str_printf(out,
                    "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n#define DEPTH %d\n"
                    "#define PITCH (DEPTH * ELEMENT_BYTES + 16)\n"
@@ -207,15 +247,18 @@ static void emit_units(struct mgx_str *out, const struct gpu_product *p, const s
         mgx_str_printf(out,
                        "#define OPERAND(x) %c_##x\n#define TYPE %c_TYPE\n#define LINES TILE_%c\n"
                        "#define ALL %c\n#define LINES_FIRST %s\n#define BY %d\n"
+                       "#define WIDE %d\n#define WIDE_TYPE wide%d\n"
                        "#define LOAD(p, batch, line, k) %s_%s\n"
                        "#define PLACE(batch, line, k) find_%s\n",
                        "ab"[i], "AB"[i], "MN"[i], "MN"[i], i ? "!B_DEPTH_FIRST" : "A_ROWS_FIRST",
-                       t->by[i], load, i ? "b(p, batch, k, line)" : "a(p, batch, line, k)",
+                       t->by[i], t->wide[i], t->wide[i], load,
+                       i ? "b(p, batch, k, line)" : "a(p, batch, line, k)",
                        i ? "b(batch, k, line)" : "a(batch, line, k)");
         emit_widen(out, t, p->ins->in[i]->shape.type);
         GPU_PUT(out, gemm_operand);
         mgx_str_put(out, "#undef WIDEN\n#undef OPERAND\n#undef TYPE\n#undef LINES\n#undef ALL\n"
-                         "#undef LINES_FIRST\n#undef BY\n#undef LOAD\n#undef PLACE\n");
+                         "#undef LINES_FIRST\n#undef BY\n#undef WIDE\n#undef WIDE_TYPE\n#undef "
+                         "LOAD\n#undef PLACE\n");
     }
     GPU_PUT(out, gemm_units);
 }
@@ -324,7 +367,10 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     struct gpu_product p;
     struct gpu_launch how;
     struct mgx_str text = {0};
-    const char *why = gpu_product_read(c, &p);
+    const char *why = gpu_product_read_zeros(c, &p);
+    if (!why && p.has_zeros &&
+        find_units(c, &p) != find_units_with_ones(gpu_machine(c->machine)->device))
+        why = "zero points that the units do not take off";
     if (!why)
         gather_groups(c, &p);
     if (!why && wants_turned(c, &p)) {

@@ -16,11 +16,16 @@ struct gpu_product {
     const struct mgx_ins *pad; // of the image that `make` makes, before the convolution; NULL: none
     int given; // 1 + which of the extras is not read, but comes with the sum; 0: none
     int64_t rows, columns, depth, batches;
+    // Zero points that the kernel takes off: where there are some, of either operand; gpu_product_read_zeros.
+    bool has_zeros;
+    int zero[2];
     int together; // groups of a convolution that make one batch entry; 0: each its own
 };
 
 // What is offered, with its sizes. Why it is not a product that can be computed here; NULL: it is.
 const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p);
+// The same, and with zero points of bytes that are known, whose constants run does not read.
+const char *gpu_product_read_zeros(struct mgx_plan_offer *c, struct gpu_product *p);
 // What sums are: floats, doubles, integers of 64 bits, of bytes those of 32.
 enum mgx_type gpu_product_sum(const struct gpu_product *p);
 bool gpu_product_is_float(const struct gpu_product *p);

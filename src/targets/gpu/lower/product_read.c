@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
+#include "pass/engine/constant.h"
 #include "pass/engine/product.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/lower/product.h"
@@ -29,8 +30,7 @@ static const char *read_offer(const struct mgx_plan_offer *c, struct gpu_product
     if (c->copy_only || c->dynamic || !mgx_read_product(c->ins, &roles) ||
         !is_product(roles.product))
         return "not a product";
-    if (!roles.body && c->in_count != 2)
-        return "a product of more than two operands";
+    p->has_zeros = roles.product->in_count > 2;
     p->ins = roles.product;
     p->tail = roles.end;
     p->make = roles.make;
@@ -180,7 +180,7 @@ static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_prod
     return NULL;
 }
 
-const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p)
+static const char *read(const struct mgx_plan_offer *c, struct gpu_product *p)
 {
     const char *why = read_offer(c, p);
     if (!why)
@@ -196,5 +196,31 @@ const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product 
     if (p->rows >= INT32_MAX || p->columns >= INT32_MAX || p->depth >= INT32_MAX ||
         p->batches > 65535)
         return "larger than the grid";
+    return NULL;
+}
+
+const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    const char *why = read(c, p);
+    return !why && p->has_zeros ? "a product of more than two operands" : why;
+}
+
+const char *gpu_product_read_zeros(struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    const char *why = read(c, p);
+    if (why || !p->has_zeros)
+        return why;
+    if (!is_dot(p->ins) || !gpu_product_is_bytes(p))
+        return "zero points of what is no product of bytes";
+    for (int i = 2; i < p->ins->in_count; i++) {
+        const struct mgx_ins *zero = p->ins->in[i];
+        const int input = p->ins == c->ins ? i : mgx_parameter_index(zero);
+        double value;
+        if (!mgx_splat_value(input < 0 ? zero : c->ins->in[input], &value))
+            return "zero points that are not known";
+        p->zero[i - 2] = (int)value;
+        if (input >= 0)
+            c->skip_in[input] = true;
+    }
     return NULL;
 }

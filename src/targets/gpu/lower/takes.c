@@ -65,6 +65,8 @@ bool gpu_takes(void *user, const struct mgx_product_roles *roles)
 {
     if (roles->bytes)
         return takes_bytes(roles);
+    if (roles->zeros)
+        return gpu_product_takes_zeros(user, roles->product);
     if (roles->end)
         return mgx_type_is_half_or_bf16(roles->end->shape.type) ||
                (mgx_type_is_fp8(roles->end->shape.type) &&
