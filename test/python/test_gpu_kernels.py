@@ -93,6 +93,20 @@ def test_resize(mode, seed):
     compare(rng, "resize", attributes, [normal(rng, shape)], [floats(rng)])
 
 
+@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("op", ["softmax", "reduce_sum", "reduce_max"])
+def test_long_lanes_side_by_side(op, seed):
+    """As of tokens: few lanes, that neighbours in memory belong to, each of up to some thousand values."""
+    rng = np.random.default_rng([seed, 31])
+    length, kind = choose(rng, 127, 197, 785, 2100, 3137), floats(rng)
+    shape = [int(rng.integers(1, 3)), length, choose(rng, 9, 32, 40, 152)]
+    x = np.ascontiguousarray(normal(rng, shape) * (1 if op == "softmax" else 0.1))
+    p = [program(target, op, {"axis": 1} if op == "softmax" else {"axes": [1]}, [(x, kind, [0, 1, 2])], None) for target in ("gpu", "ref")]
+    assert "lanes side by side" in p[0].explain()
+    got, expected = (np.asarray(q.run({"x0": x})[0]) for q in p)
+    assert np.allclose(got, expected, rtol=0, atol=ERROR[kind] * max(1, np.abs(expected).max())), np.abs(got - expected).max()
+
+
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))
 def test_topk(seed):
     """Equal values, signed zeros, infinities and NaN among them; lines from one to some hundred."""

@@ -6,7 +6,8 @@
 //                                               where few lanes are long
 //
 //     columns   where neighbouring elements in memory belong to neighbouring lanes (pixels of a
-//               channels-last image): 32 lanes side by side, and T threads down each
+//               channels-last image): 32 lanes side by side, and T threads down each,
+//               8 to 32
 //
 // Cost: every input is read once when it stays in registers, else once per stage. What all lanes share
 // and only the last stage wants (scale and shift of a normalisation) is read there: it is near, and the
@@ -467,8 +468,8 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     const char *why = emit_functions(out, c, d->row);
     if (why)
         return why;
-    if (d->threads > GPU_ROW_BLOCK) // registers are dealt out for that many threads
-        mgx_str_printf(out, "#define run BOUNDS(%d) run\n", d->threads);
+    if (d->threads * d->per_block > GPU_ROW_BLOCK) // registers are dealt out for that many threads
+        mgx_str_printf(out, "#define run BOUNDS(%d) run\n", d->threads * d->per_block);
     if (d->row->also)
         gpu_row_also_head(out, d->row->also, c->out->type, types, c->in_count);
     else

@@ -167,6 +167,19 @@ static int threads_of(const struct gpu_row_division *d, const struct mgx_plan_of
     return threads;
 }
 
+// Threads down each of the lanes side by side: more where blocks are too few to fill the card.
+static int threads_down(const struct gpu_row_division *d, const struct mgx_plan_offer *c)
+{
+    enum { MOST = 1024, LONG = 8 }; // elements of a thread
+    const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
+    int threads = GPU_ROW_BLOCK / GPU_ROW_COLUMNS;
+    while (2 * threads * GPU_ROW_COLUMNS <= MOST &&
+           2 * threads * GPU_ROW_COLUMNS <= card->max_threads &&
+           d->lanes * threads < (int64_t)card->units * MOST && d->length >= 2 * threads * LONG)
+        threads *= 2;
+    return threads;
+}
+
 void gpu_row_divide(struct gpu_row_division *d, const struct mgx_plan_offer *c,
                     const struct gpu_row *row)
 {
@@ -186,7 +199,7 @@ void gpu_row_divide(struct gpu_row_division *d, const struct mgx_plan_offer *c,
     d->v = vector_of(d, c);
     if (d->columns) {
         d->per_block = GPU_ROW_COLUMNS;
-        d->threads = GPU_ROW_BLOCK / GPU_ROW_COLUMNS;
+        d->threads = threads_down(d, c);
     } else {
         d->threads = threads_of(d, c);
         d->per_block = d->threads > GPU_ROW_BLOCK || (d->lanes < SPREAD_ROWS && d->threads >= 32)
@@ -196,5 +209,6 @@ void gpu_row_divide(struct gpu_row_division *d, const struct mgx_plan_offer *c,
     const int64_t step = (int64_t)d->threads * d->v;
     const int64_t shares = (d->length + step - 1) / step;
     d->shares = shares < INT32_MAX ? (int)shares : INT32_MAX;
-    d->cached = kept_words(d, c, d->threads) <= most_cached(d->threads);
+    d->cached = kept_words(d, c, d->threads) <=
+                most_cached(d->columns ? d->threads * d->per_block : d->threads);
 }
