@@ -94,6 +94,23 @@ def test_resize(mode, seed):
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("kind", ["int8", "half", "float", "double"])
+def test_rows_in_another_order(kind, seed):
+    """What lies together stays together, as a pixel's channels do that are shuffled: rows of any number of bytes."""
+    rng = np.random.default_rng([seed, 32, len(kind)])
+    for inner, order in ((choose(rng, (2, 61), (3, 7), (4, 4), (2, 122)), (0, 2, 1)), (choose(rng, (2, 3, 5), (3, 4, 6)), choose(rng, (0, 3, 1, 2), (0, 2, 3, 1), (0, 3, 2, 1)))):
+        lens = [int(rng.integers(400, 900)), *inner]
+        x = rng.integers(-100, 100, lens).astype(np.dtype({"half": "float16", "float": "float32", "double": "float64"}.get(kind, kind)))
+        p = migraphx.program()
+        m = p.get_main_module()
+        y = m.add_instruction(migraphx.op("transpose", permutation=list(order)), [m.add_parameter("x", migraphx.shape(type=kind + "_type", lens=lens))])
+        m.add_return([m.add_instruction(migraphx.op("contiguous"), [y])])
+        p.compile("gpu")
+        assert "rows through shared memory" in p.explain()
+        assert np.array_equal(np.asarray(p.run({"x": x})[0]), x.transpose(order))
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
 @pytest.mark.parametrize("op", ["softmax", "reduce_sum", "reduce_max"])
 def test_long_lanes_side_by_side(op, seed):
     """As of tokens: few lanes, that neighbours in memory belong to, each of up to some thousand values."""

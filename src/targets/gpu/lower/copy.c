@@ -3,9 +3,11 @@
 //
 //     out[at0(i)] = in0[at1(i)]          i over the result in its order of memory
 //
-// Elements move as integers of their size, so types that kernels do not compute move as well. Three
+// Elements move as integers of their size, so types that kernels do not compute move as well. Four
 // forms:
 //
+//     rows    where what lies together stays together (channels of a pixel, that are shuffled): rows go
+//             through shared memory, 16 bytes a thread on both sides
 //     runs    where both lie alike along the last axis: 16 bytes a thread
 //     tiles   where the input's last axis is another than the result's: 32 x 32 elements go through
 //             shared memory, so that both are touched in their order
@@ -171,6 +173,91 @@ static void emit_tiles(struct mgx_str *out, const struct gpu_loop *loop, int axi
                                .block = {TILE_THREADS, 1, 1}};
 }
 
+// --- rows ---
+
+// Do both lie densely along the axes behind the first one, and do rows of them follow each other?
+static bool keeps_rows(const struct gpu_loop *loop, size_t size)
+{
+    enum { ROW_BYTES = 2048, LEAST = 16 };
+    const int64_t row = loop->rank > 2 ? loop->elements / loop->lens[0] : 0;
+    const int last = loop->rank - 1;
+    if (!row || size > 8 || loop->elements < TILE_FROM || row * (int64_t)size > ROW_BYTES ||
+        row * (int64_t)size < LEAST || loop->strides[0][0] != row || loop->strides[1][0] != row ||
+        loop->strides[1][last] == 1)
+        return false;
+    for (int array = 0; array < 2; array++) {
+        int64_t dense = 1;
+        for (int found = 1; found < loop->rank; found++) {
+            int axis = 1;
+            while (axis < loop->rank && loop->strides[array][axis] != dense)
+                axis++;
+            if (axis == loop->rank)
+                return false;
+            dense *= loop->lens[axis];
+        }
+        if (dense != row)
+            return false;
+    }
+    return true;
+}
+
+// Rows of a block: whole lines of 16 bytes, about as many as it has threads.
+static int64_t rows_of(int64_t bytes)
+{
+    enum { LINE = 16 };
+    int64_t rows = 1;
+    while (rows * bytes % LINE)
+        rows *= 2;
+    const int64_t more = (int64_t)TILE_THREADS * LINE / (rows * bytes);
+    return more > 1 ? rows * more : rows;
+}
+
+static void emit_rows(struct mgx_str *out, const struct gpu_loop *loop, size_t size,
+                      struct gpu_launch *how)
+{
+    enum { LINE = 16 };
+    const int64_t row = loop->elements / loop->lens[0], rows = rows_of(row * (int64_t)size);
+    const int64_t all = rows * row, lines = all * (int64_t)size / LINE;
+    struct gpu_loop inner = {.rank = loop->rank - 1, .count = 2, .elements = row};
+    memcpy(inner.lens, loop->lens + 1, (size_t)inner.rank * sizeof *inner.lens);
+    for (int array = 0; array < 2; array++)
+        memcpy(inner.strides[array], loop->strides[array] + 1,
+               (size_t)inner.rank * sizeof *inner.lens);
+    const int v = LINE / (int)size;
+    mgx_str_printf(out, "union lines {\n    wide16 w[%d];\n    %s v[%d];\n};\n", (int)lines,
+                   word_of(size), (int)all);
+    mgx_str_put(out, "FUNCTION int from_of(int j)\n{\n");
+    gpu_emit_offsets_of(out, &inner, "j", "to");
+    mgx_str_put(out, "    (void)to0;\n    return (int)to1;\n}\n");
+    emit_head(out, size);
+    mgx_str_printf(
+        out,
+        "    SHARED union lines near;\n    const i64 first = (i64)BLOCK * %d;\n"
+        "    const i64 left = %" PRId64 " - first;\n"
+        "    const int count = left < %d ? (int)left : %d;\n"
+        "    const bool whole = count == %d && ((ADDRESS(in0) | ADDRESS(out)) & 15) == 0;\n"
+        "    if (whole)\n        for (int k = THREAD; k < %d; k += THREADS)\n"
+        "            near.w[k] = ((const GLOBAL wide16 *)(in0 + first))[k];\n"
+        "    else\n        for (int k = THREAD; k < count; k += THREADS)\n"
+        "            near.v[k] = in0[first + k];\n    BARRIER();\n",
+        (int)all, loop->elements, (int)all, (int)all, (int)all, (int)lines);
+    mgx_str_printf(out,
+                   "    if (!whole) {\n        for (int k = THREAD; k < count; k += THREADS)\n"
+                   "            out[first + k] = near.v[k / %d * %d + from_of(k %% %d)];\n"
+                   "        return;\n    }\n",
+                   (int)row, (int)row, (int)row);
+    mgx_str_printf(out,
+                   "    for (int k = THREAD; k < %d; k += THREADS) {\n"
+                   "        union {\n            wide16 w;\n            %s v[%d];\n        } c;\n"
+                   "#pragma unroll\n        for (int e = 0; e < %d; e++) {\n"
+                   "            const int at = k * %d + e;\n"
+                   "            c.v[e] = near.v[at / %d * %d + from_of(at %% %d)];\n        }\n"
+                   "        ((GLOBAL wide16 *)(out + first))[k] = c.w;\n    }\n}\n",
+                   (int)lines, word_of(size), v, v, v, (int)row, (int)row, (int)row);
+    *how = (struct gpu_launch){.grid = {(unsigned)((loop->elements + all - 1) / all), 1, 1},
+                               .block = {TILE_THREADS, 1, 1}};
+}
+
 // --- the kernel ---
 
 static bool is_copy(const struct mgx_plan_offer *c)
@@ -212,7 +299,10 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     gpu_loop_make(&loop, shapes, 2);
     const int axis = tile_axis(&loop, size);
     struct gpu_launch how;
-    if (axis >= 0) {
+    if (keeps_rows(&loop, size)) {
+        emit_rows(&text, &loop, size, &how);
+        c->detail = "rows through shared memory";
+    } else if (axis >= 0) {
         emit_tiles(&text, &loop, axis, size, &how);
         c->detail = "tiles through shared memory";
     } else {
