@@ -52,6 +52,8 @@ struct mgx_plan_step *mgx_plan_build_step(struct mgx_build *b, const struct mgx_
 enum mgx_status mgx_plan_build_steps(struct mgx_build *b, struct mgx_diag *diag) MGX_NODISCARD;
 
 // --- the stages after that, each in the file of its name ---
+// Steps whose results nobody reads after all go.
+void mgx_plan_build_unread(struct mgx_build *b);
 // Brings the steps into an order that keeps few bytes alive.
 enum mgx_status mgx_plan_build_schedule(struct mgx_build *b, struct mgx_diag *diag) MGX_NODISCARD;
 // Between which steps bytes stay; results take over bytes of inputs that die; dynamic values get

@@ -244,6 +244,7 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
     plan->store.fill_later = true;
     TRY(mgx_plan_carried_begin(b, diag));
     TRY(mgx_plan_build_steps(b, diag));
+    mgx_plan_build_unread(b);
     TRY(mgx_plan_build_schedule(b, diag));
     TRY(mgx_plan_build_live(b, diag));
     TRY(mgx_plan_build_constants(b, diag));

@@ -118,17 +118,28 @@ static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
                : NULL;
 }
 
+// Do both read the same image, with the same bytes around it?
+static bool reads_alike(const struct mgx_plan_offer *c, const struct gpu_tail *t,
+                        const struct mgx_ins *sums)
+{
+    const struct mgx_ins *image = sums->in[0], *own = c->ins->in[t->operand[0]];
+    if (!t->pad)
+        return image == own;
+    return image->op == &mgx_op_pad && image->in_count == 1 && image->in[0] == own &&
+           mgx_attr_equal(image->op, image->attr, t->pad->attr);
+}
+
 // Sums of the same windows times the weights' zero point, which the tail takes off: it goes off the weights
 // instead, where those are words.
 static void find_zero(const struct mgx_plan_offer *c, struct depthwise *d)
 {
     struct gpu_tail *t = &d->tail;
     const enum mgx_type type = c->in[t->operand[1]].type;
-    for (int e = 0; e < t->extra_count && d->words && t->last && !t->pad && !d->zero; e++) {
+    for (int e = 0; e < t->extra_count && d->words && t->last && !d->zero; e++) {
         const struct mgx_ins *sums = c->ins->in[t->extra[e]];
         double zero;
         if (sums->op != &mgx_op_quant_convolution || sums->in_count != 2 ||
-            sums->in[0] != c->ins->in[t->operand[0]] || sums->in[1]->shape.type != type ||
+            !reads_alike(c, t, sums) || sums->in[1]->shape.type != type ||
             !mgx_shape_same_lens(&sums->in[1]->shape, &c->in[t->operand[1]]) ||
             !mgx_attr_equal(sums->op, sums->attr, t->ins->attr) ||
             !mgx_splat_value(sums->in[1], &zero) || (type == MGX_INT8 && zero == -128) ||

@@ -4,7 +4,7 @@
 //     s = conv(x, q everywhere)         nothing: its readers
 //     y = tail(conv(x, w) - s, ...)     sum up x themselves (kernel/wgmma_ones.gpu)
 //
-// A depthwise convolution takes its zero point off the weights itself, and does without s.
+// A depthwise convolution takes its zero point off the weights itself, and nobody reads s (plan/unread.c).
 //
 // Holds: both gather the same of the same x, and all that reads s takes it off so.
 #include <string.h>
@@ -92,40 +92,11 @@ static int find_readers(const struct gpu_range_plan *p, int s, const struct mgx_
     return count;
 }
 
-// Does the step do without what step s leaves, by taking it off itself (depthwise.c)?
-static bool does_without(const struct mgx_plan_step *step, const struct mgx_plan_value *sums)
-{
-    bool without = step->kernel == &gpu_kernel_depthwise && gpu_step_is_plain(step);
-    for (int i = 0; i < step->in_count && without; i++)
-        without = step->skip[i] || mgx_plan_root(step->in_value[i], NULL) != sums;
-    return without;
-}
-
-// If all that reads a depthwise convolution does without it, nobody computes it.
-static void leave_depthwise(const struct gpu_range_plan *p, int s)
-{
-    const struct mgx_plan_step *step = &p->plan->steps[s];
-    int last = s;
-    for (const struct mgx_use *use = step->ins->uses; use; use = use->next) {
-        const int r = gpu_range_step_of(p, use->user, s, s + MGX_PLAN_BUNDLE_MOST / 2);
-        if (!r || !does_without(&p->plan->steps[r], step->out_value))
-            return;
-        last = r > last ? r : last;
-    }
-    if (last == s || mgx_plan_root(step->out_value, NULL) != step->out_value)
-        return;
-    gpu_range_tie(p, s, last);
-    p->actions[s].how = GPU_RANGE_LEFT_OUT;
-    gpu_range_say(p, s, "done by the convolution that takes it off");
-}
-
 void gpu_range_sums(const struct gpu_range_plan *p, int s)
 {
     enum { MOST = 4 };
     int readers[MOST], zero;
     const struct mgx_plan_step *step = &p->plan->steps[s];
-    if (step->kernel == &gpu_kernel_depthwise && gpu_step_is_plain(step))
-        leave_depthwise(p, s);
     if (!is_sum(step, &zero) || mgx_plan_root(step->out_value, NULL) != step->out_value)
         return;
     const int count = find_readers(p, s, step->ins, readers, 0, MOST);
