@@ -63,7 +63,7 @@ def test_bytes(cases):
 def test_products_of_bytes(left, right):
     """Units that take bytes with a sign alone multiply all of them, with zeros beside the last block of the depth."""
     b = test_gpu_quantized.Builder([SEED, 19, len(left), len(right)])
-    rows, depth, columns = b.pick(17, 45, 70, 130), b.pick(16, 47, 64, 130), b.pick(24, 64, 97, 130)
+    rows, depth, columns = b.pick(17, 45, 70, 130), b.pick(16, 47, 64, 130, 400, 777), b.pick(24, 64, 97, 130)
     batch = [2] if b.rng.integers(2) else []
     x, w = b.bytes(left, batch + [rows, depth]), b.bytes(right, batch + [depth, columns])
     turned = b.op("transpose", [b.param(np.ascontiguousarray(w.swapaxes(-1, -2)))], permutation=[*range(len(batch)), len(batch) + 1, len(batch)])
@@ -144,7 +144,7 @@ def test_products(kind, case):
     rng = np.random.default_rng([SEED, 11, case, KINDS.index(kind)])
     b = Builder(kind)
     pick = lambda *values: int(rng.choice(values))
-    rows, depth, columns = pick(17, 33, 63, 64, 100, 129), pick(16, 19, 31, 32, 47, 96, 130), pick(17, 30, 64, 65, 96, 130)
+    rows, depth, columns = pick(17, 33, 63, 64, 100, 129), pick(16, 19, 31, 32, 47, 96, 130, 200, 420), pick(17, 30, 64, 65, 96, 130)
     batch = [int(n) for n in rng.integers(1, 4, rng.integers(0, 3))]
     x, of_x = operand(b, rng, batch + [rows, depth], 1)
     w, of_w = operand(b, rng, batch + [depth, columns], 1 / np.sqrt(depth))

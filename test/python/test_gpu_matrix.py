@@ -97,6 +97,19 @@ def test_products(case):
     check(b.run(y), want, kind, f"{batch} {rows} x {depth} x {columns}")
 
 
+@pytest.mark.parametrize("kind", ["half_type", "bf16_type"])
+@pytest.mark.parametrize("case", range(max(1, CASES // 4)))
+def test_few_deep_products(kind, case):
+    """Of two that are computed: groups of warps share the depth, whose last blocks are no whole ones."""
+    rng = np.random.default_rng([SEED, 21, case, len(kind)])
+    b = Builder(kind)
+    batch, rows, depth, columns = (int(rng.choice(n)) for n in ([1, 3, 8], [17, 19, 40, 64], [200, 421, 785, 3137], [19, 32, 40, 64]))
+    x, w = rng.standard_normal([batch, depth, rows]), rng.standard_normal([batch, depth, columns]) / np.sqrt(depth)
+    y = b.op("dot", [b.op("transpose", [b.param(x)], permutation=[0, 2, 1]), b.param(w)])
+    want = rounded(x, kind).astype(np.float64).swapaxes(1, 2) @ rounded(w, kind)
+    check(b.run(y), want, kind, f"{batch} {rows} x {depth} x {columns}")
+
+
 def convolution(x, w, stride, padding, dilation, group=1):
     """Over any number of axes, tap by tap."""
     axes = range(x.ndim - 2)

@@ -745,7 +745,7 @@ def test_parts_of_a_chain():
 def test_products_of_heads(case):
     """Both operands are heads of one array of bytes, with zero points: keys by values across tokens, then queries by what comes of it."""
     b = Builder([SEED, 19, case])
-    tokens, heads, width = b.pick(17, 50, 197), b.pick(1, 3, 8), b.pick(19, 20, 40, 64)
+    tokens, heads, width = b.pick(17, 50, 197, 785), b.pick(1, 3, 8), b.pick(19, 20, 40, 64)
     ka, p = "int8", b.zero("int8", 1.0)
     x = b.bytes(ka, (2, tokens, 3, heads, width))
     all_of, q = b.param(x), b.zero(ka)

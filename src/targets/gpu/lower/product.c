@@ -30,6 +30,7 @@ struct tile {
     int rows, columns;
     const struct gpu_units *units;    // NULL: ordinary ones
     int warps;                        // of matrix units
+    int split;                        // gemm_units.gpu's SPLIT
     int warp_rows, warp_columns;      // of one of them
     bool a_rows_first, b_depth_first; // which index neighbouring threads load along
     int by[2], wide[2];               // gemm_operand.gpu's BY and WIDE
@@ -113,6 +114,8 @@ static void choose_warps(const struct mgx_plan_offer *c, const struct gpu_produc
         t->warp_columns = t->units->wave; // 64 sums a thread
     } else if (high && p->columns > 32 && blocks_of(p, 128, 64) >= units) {
         t->rows = 128;
+    } else if (t->rows == 32 && t->columns == 32 && blocks_of(p, 32, 32) < units) {
+        t->warp_rows = t->warp_columns = 16; // or one warp would read all of both
     }
     t->warps = t->rows / t->warp_rows * (t->columns / t->warp_columns);
 }
@@ -173,6 +176,33 @@ static void choose_words(const struct mgx_plan_offer *c, const struct gpu_produc
     }
 }
 
+// Of a block's shared memory: its tiles, whose lines are DEPTH values and what keeps them on different banks.
+static int64_t room_of(const struct mgx_plan_offer *c, const struct gpu_product *p,
+                       const struct tile *t)
+{
+    enum { PITCH = 80, PITCH_OF_FLOATS = 144 };
+    const bool floats = t->units->type == MGX_FLOAT && t->units->instruction;
+    const bool rounds = gpu_machine_rounds(c->machine, gpu_product_is_dot(p));
+    return (int64_t)gpu_units_pieces(t->units, rounds) * (t->rows + t->columns) *
+           (floats ? PITCH_OF_FLOATS : PITCH);
+}
+
+// Where tiles are too few to fill the card and the depth is long, groups of warps share it.
+static int split_of(const struct mgx_plan_offer *c, const struct gpu_product *p,
+                    const struct tile *t)
+{
+    enum { MOST = 8, THREADS = 512, LONG = 96, ROOM = 48 << 10, FEW_ROWS = 64 };
+    const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
+    const int threads = t->warps * t->units->wave;
+    const int64_t blocks = blocks_of(p, t->rows, t->columns), room = room_of(c, p, t);
+    int split = 1;
+    while (t->rows <= FEW_ROWS && 2 * split <= MOST && 2 * split * threads <= THREADS &&
+           2 * split * threads <= card->max_threads && 2 * split * room <= ROOM &&
+           split * blocks < 2 * (int64_t)card->units && p->depth >= 2 * (int64_t)split * LONG)
+        split *= 2;
+    return split;
+}
+
 static int tile_for(int64_t count)
 {
     return count > 32 ? 64 : count > 16 ? 32 : 16;
@@ -193,6 +223,7 @@ static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_
     if ((t.units = find_units(c, p))) {
         choose_warps(c, p, &t);
         choose_reading(c, p, &t);
+        t.split = split_of(c, p, &t);
     } else if (gpu_product_is_bytes(p)) {
         choose_words(c, p, &t);
     }
@@ -238,8 +269,9 @@ static void emit_units(struct mgx_str *out, const struct gpu_product *p, const s
     mgx_str_printf(out,
                    "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n#define DEPTH %d\n"
                    "#define PITCH (DEPTH * ELEMENT_BYTES + 16)\n"
-                   "#define THREADS_HERE (WARPS * WAVE)\n",
-                   t->warps, t->warp_rows, t->warp_columns, bytes || fp8 ? 64 : 32);
+                   "#define THREADS_HERE (WARPS * WAVE)\n#define SPLIT %d\n#define HERE %s\n",
+                   t->warps, t->warp_rows, t->warp_columns, bytes || fp8 ? 64 : 32, t->split,
+                   t->split > 1 ? "(THREAD % THREADS_HERE)" : "THREAD");
     const char *load = fp8 ? "bits" : "load";
     for (int i = 0; i < 2; i++) {
         if (fp8)
@@ -317,6 +349,8 @@ static const char *describe(const struct mgx_plan_offer *c, const struct gpu_pro
                    t->columns, p->tail ? ", element-wise tail" : "");
     if (p->together)
         mgx_str_printf(&text, ", %d groups together", p->together);
+    if (t->split > 1)
+        mgx_str_printf(&text, ", the depth in %d", t->split);
     const char *detail = mgx_arena_strdup(c->arena, mgx_str_text(&text));
     mgx_str_fini(&text);
     return detail;
@@ -331,7 +365,7 @@ const char *gpu_product_emit(struct mgx_str *text, const struct mgx_plan_offer *
     *how = (struct gpu_launch){
         .grid = {empty ? 0 : (unsigned)((p->columns + t.columns - 1) / t.columns),
                  (unsigned)((p->rows + t.rows - 1) / t.rows), (unsigned)p->batches},
-        .block = {t.units ? (unsigned)(t.warps * t.units->wave) : GPU_THREADS, 1, 1}};
+        .block = {t.units ? (unsigned)(t.split * t.warps * t.units->wave) : GPU_THREADS, 1, 1}};
     *detail = describe(c, p, &t);
     return emit(text, c, p, &t);
 }
