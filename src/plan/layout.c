@@ -334,9 +334,12 @@ static bool is_byte_image(const struct mgx_ins *user, int slot)
            (param == image || mgx_shape_same_lens(&user->shape, &user->in[slot]->shape));
 }
 
-// Does somebody read several channels of it at once?
+// Does somebody read several channels of it at once, words of them in a depthwise convolution too?
 static bool is_multiplied(const struct mgx_ins *ins)
 {
+    enum { WORD = 4 };
+    if (ins->shape.lens[1] % WORD)
+        return true;
     for (const struct mgx_use *use = ins->uses; use; use = use->next)
         if (mgx_ins_int(find_one(use->user, &mgx_op_quant_convolution), "group") <
             ins->shape.lens[1])

@@ -198,7 +198,7 @@ def test_depthwise(case):
     b = Builder([SEED, 3, case])
     ka, kb = b.pick("int8", "uint8"), b.pick("int8", "int8", "uint8")
     many = case % 4 == 0  # a thread has several rows and columns of places
-    size = [b.pick(1, 2), b.pick(4, 16, 36, 144), b.pick(5, 14, 31), b.pick(6, 13, 28)] if not many else [b.pick(5, 6), 144, b.pick(47, 48), b.pick(33, 34)]
+    size = [b.pick(1, 2), b.pick(4, 7, 16, 36, 122, 144), b.pick(5, 14, 31), b.pick(6, 13, 28)] if not many else [b.pick(5, 6), 144, b.pick(47, 48), b.pick(33, 34)]
     k, stride, far = b.pick([3, 3], [3, 3], [5, 5], [7, 7], [1, 4], [2, 3]), b.pick(1, 1, 2, 3), b.pick(1, 1, 1, 2)
     stride, dilation = [stride, b.pick(stride, 1, 2)], [far, b.pick(1, 1, 1, far)]
     padding = [(k[0] - 1) // 2 * far, k[1] // 2]
@@ -640,7 +640,7 @@ def test_depthwise_by_weights_with_a_zero_point(q):
 def test_depthwise_with_both_zero_points_and_padding(case):
     """What lies around the image is its zero point, and the weights' goes off them: nothing is padded, and no windows are summed up."""
     b = Builder([SEED, 20, case])
-    ka, kb, channels, k, pad, stride = b.pick("int8", "uint8"), b.pick("int8", "uint8"), b.pick(4, 24, 136), b.pick(3, 5), b.pick(1, 2), b.pick(1, 2)
+    ka, kb, channels, k, pad, stride = b.pick("int8", "uint8"), b.pick("int8", "uint8"), b.pick(4, 24, 38, 136), b.pick(3, 5), b.pick(1, 2), b.pick(1, 2)
     p, q = np.array({"int8": 7, "uint8": 19}[ka], ka), np.array({"int8": -77, "uint8": 130}[kb], kb)
     x, w = b.bytes(ka, (b.pick(1, 3), channels, b.pick(5, 14), b.pick(6, 23))), b.bytes(kb, (channels, 1, k, k))
     image = b.op("pooling", [b.param(x)], mode="max", lengths=[2, 2], stride=[1, 1], padding=[0, 0])  # channels lie last

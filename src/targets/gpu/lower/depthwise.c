@@ -28,6 +28,7 @@ struct depthwise {
     int64_t count; // groups of places
     bool bytes;    // sums of a few products are exact in a float
     bool words;    // four channels are multiplied as a word
+    bool ragged;   // words, of which the last one of a pixel begins within another
     int zero;      // goes off the weights; 0: nothing does
 };
 
@@ -99,10 +100,20 @@ static int64_t up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+// Bytes of channels that lie side by side, though pixels have no whole number of words.
+static bool is_ragged(const struct mgx_plan_offer *c, const struct depthwise *d)
+{
+    const struct mgx_shape *x = &c->in[d->tail.operand[0]];
+    return d->bytes && d->v < WORD && d->window[1].dilation == 1 && x->lens[1] >= WORD &&
+           x->strides[1] == 1 && c->out->strides[1] == 1;
+}
+
 static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
 {
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
     d->v = gpu_move_vector(c->out, 1, x, 1, d->bytes ? WORD : 16 / (int64_t)mgx_type_size(x->type));
+    if ((d->ragged = is_ragged(c, d)))
+        d->v = WORD;
     if (d->v * (int)mgx_type_size(x->type) < 4)
         return "channels that do not lie side by side";
     d->words = d->bytes && d->window[1].dilation == 1;
@@ -110,10 +121,10 @@ static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
         return "bytes beside the image where channels are no words";
     d->wide = wide_of(c, d);
     d->tall = tall_of(c, d);
-    d->lanes = lanes_of(c->out->lens[1] / d->v, d->words ? LANES_OF_WORDS : MOST_LANES);
+    d->lanes = lanes_of(up(c->out->lens[1], d->v), d->words ? LANES_OF_WORDS : MOST_LANES);
     d->groups = GPU_THREADS / d->lanes;
     d->count = c->out->lens[0] * up(c->out->lens[2], d->tall) * up(c->out->lens[3], d->wide);
-    return d->count >= INT32_MAX / 2 || c->out->lens[1] / d->v / d->lanes > 65000
+    return d->count >= INT32_MAX / 2 || up(c->out->lens[1], d->v) / d->lanes > 65000
                ? "larger than the grid"
                : NULL;
 }
@@ -219,6 +230,15 @@ static void emit_steps(struct mgx_str *out, const char *name, const struct mgx_s
                        s->lens[i] > 1 ? s->strides[i] : 0);
 }
 
+// Do pixels begin at words?
+static bool has_word_steps(const struct mgx_shape *x)
+{
+    bool words = true;
+    for (int i = 0; i < x->rank; i++)
+        words = words && (i == 1 || x->lens[i] == 1 || x->strides[i] % WORD == 0);
+    return words;
+}
+
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct depthwise *d)
 {
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
@@ -240,7 +260,8 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
         mgx_str_printf(out, "#define A_SIGNED %d\n#define B_SIGNED %d\n#define BESIDE %uu\n",
                        x->type == MGX_INT8, d->zero || c->in[d->tail.operand[1]].type == MGX_INT8,
                        (unsigned)(gpu_tail_beside(&d->tail) & 255) * 0x01010101u);
-        mgx_str_printf(out, "#define ZERO %d\n", d->zero);
+        mgx_str_printf(out, "#define ZERO %d\n#define IN_WORDS %d\n#define WORD_STEPS %d\n",
+                       d->zero, !d->ragged, has_word_steps(x));
         emit_finish(out, c, d);
         GPU_PUT(out, dot4);
         GPU_PUT(out, depthwise_bytes);
@@ -282,8 +303,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     }
     find_zero(c, &d);
     d.tail.near = true;
+    d.tail.apart = d.ragged;
     emit(&text, c, &d);
-    const int64_t lines = c->out->lens[1] / d.v;
+    const int64_t lines = up(c->out->lens[1], d.v);
     const struct gpu_launch how = {.grid = {(unsigned)((d.count + d.groups - 1) / d.groups),
                                             (unsigned)((lines + d.lanes - 1) / d.lanes), 1},
                                    .block = {GPU_THREADS, 1, 1}};

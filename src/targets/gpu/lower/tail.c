@@ -180,7 +180,11 @@ void gpu_emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const st
     mgx_str_put(out, "    c.v[k] = ");
     gpu_emit_narrowed(out, c->out->type, t->last ? "y" : "v0");
     mgx_str_put(out, ";\n    }\n");
-    gpu_emit_chunk_store(out, &chunk, "out", "at0");
+    if (t->apart)
+        mgx_str_printf(out, "    for (int k = 0; k < %d; k++)\n        out[at0 + k] = c.v[k];\n",
+                       v);
+    else
+        gpu_emit_chunk_store(out, &chunk, "out", "at0");
 }
 
 int gpu_tail_inputs(const struct gpu_tail *t, int *in)
