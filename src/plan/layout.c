@@ -347,6 +347,37 @@ static bool is_multiplied(const struct mgx_ins *ins)
     return false;
 }
 
+// Is input `slot` of `user` the left operand of its product of bytes, or a view that keeps rows?
+static bool is_byte_rows(const struct mgx_ins *user, int slot)
+{
+    const struct mgx_shape *s = &user->shape, *in = &user->in[slot]->shape;
+    if (user->op->flags & MGX_OP_REGROUP)
+        return s->rank > 1 && s->lens[s->rank - 1] == in->lens[in->rank - 1] &&
+               is_only(user, is_byte_rows);
+    const struct mgx_ins *product = find_one(user, &mgx_op_quant_dot);
+    if (!product || product == user)
+        return product && slot == 0 && user->in[1] != user->in[0];
+    const struct mgx_ins *left = param_of(user, slot);
+    return left && product->in[0] == left && mgx_used_once(left);
+}
+
+// The same of rows that products of bytes alone read.
+static void set_whole_rows(const struct mgx_plan *plan, const struct mgx_ins *ins,
+                           struct mgx_shape *s)
+{
+    enum { FEW = 16 };
+    const int64_t line = plan->machine->target->line_bytes;
+    const int last = s->rank - 1;
+    if (!line || s->rank < 2 || !mgx_type_is_byte(s->type) || s->lens[last] % line == 0 ||
+        s->lens[last] < FEW || s->strides[last] != 1 || !mgx_shape_is_packed(s) ||
+        (ins->op->flags & (MGX_OP_VIEW | MGX_OP_REGROUP)) || !is_only(ins, is_byte_rows))
+        return;
+    const int64_t row = s->lens[last], apart = (row + line - 1) / line * line;
+    for (int i = 0; i < last; i++)
+        if (s->lens[i] > 1)
+            s->strides[i] = s->strides[i] / row * apart;
+}
+
 static void set_whole_lines(const struct mgx_plan *plan, const struct mgx_ins *ins,
                             struct mgx_shape *s)
 {
@@ -416,6 +447,27 @@ static bool lies_transposed(const struct mgx_plan *plan, const struct mgx_ins *i
     return true;
 }
 
+// Heads of bytes side by side are the rows of the product that alone reads them: those too.
+static void set_whole_heads(const struct mgx_plan *plan, const struct mgx_ins *ins,
+                            struct mgx_shape *s)
+{
+    const int64_t line = plan->machine->target->line_bytes;
+    const struct mgx_ins *turned = ins->uses ? ins->uses->user : NULL;
+    if (!line || !mgx_type_is_byte(s->type) || !mgx_used_once(ins) ||
+        turned->op != &mgx_op_transpose || !mgx_used_once(turned) ||
+        !(turned->uses->user->op->flags & MGX_OP_REGROUP) ||
+        !is_only(turned->uses->user, is_byte_rows))
+        return;
+    const struct mgx_shape *rows = &turned->uses->user->shape, *heads = &turned->shape;
+    const int64_t row = rows->lens[rows->rank - 1];
+    if (heads->rank < 2 || row % line == 0 ||
+        row != heads->lens[heads->rank - 1] * heads->lens[heads->rank - 2])
+        return;
+    for (int i = 0; i < s->rank; i++)
+        if (s->lens[i] > 1 && s->strides[i] >= row)
+            s->strides[i] = s->strides[i] / row * ((row + line - 1) / line * line);
+}
+
 // Row-major because the caller gets it so: a copy that followed its input would be copied again.
 static bool packs_result(const struct mgx_ins *ins)
 {
@@ -432,11 +484,14 @@ static struct mgx_shape choose(struct mgx_plan *plan, const struct mgx_ins *ins)
     if (reshapes_image(plan, ins))
         return channels_last(&ins->shape);
     struct mgx_shape shape;
-    if (lies_transposed(plan, ins, &shape))
+    if (lies_transposed(plan, ins, &shape)) {
+        set_whole_heads(plan, ins, &shape);
         return shape;
+    }
     shape = follow_values(plan, ins);
     set_rows_apart(ins, &shape);
     set_whole_lines(plan, ins, &shape);
+    set_whole_rows(plan, ins, &shape);
     return shape;
 }
 
