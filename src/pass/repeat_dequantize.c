@@ -5,6 +5,7 @@
 //     y = dq(x); a = f(y); b = g(y)   =>   a = f(dq(x)); b = g(dq'(x))
 //     y = dq(x) * c#, likewise        =>   a = f(dq(x) * c); b = g(dq'(x) * c)     f, g element-wise
 //     a = move(dq(x))                 =>   a = dq(move(x))      where the target multiplies bytes
+//     a = move(dq(x) + c#)            =>   a = dq(move(x)) + c  likewise, of c that is one number
 //
 // move: a view, or a gather, of what has one scale. Runs last before fusing: what merges equal
 // instructions would undo it. The work is repeated, the memory is a quarter. Bytes alone: nothing
@@ -58,22 +59,45 @@ static struct mgx_ins *single(struct mgx_ins *ins)
     return ins;
 }
 
-// What moves values, of bytes instead; NULL: it does not read what is dequantized by one scale.
-static struct mgx_ins *move_bytes(struct mgx_ins *ins)
+// That value, whatever its rank, over all places of what moves.
+static struct mgx_ins *over(struct mgx_ins *at, struct mgx_ins *spread)
+{
+    const int64_t one = 1;
+    struct mgx_ins *value = single(spread);
+    if (value && value->shape.rank > 1)
+        value = mgx_emit_reshape(at, value, &one, 1);
+    return value ? mgx_emit_multibroadcast(at, value, at->shape.lens, at->shape.rank) : NULL;
+}
+
+// What moves values, of the bytes that dq reads instead; NULL: it has several scales.
+static struct mgx_ins *move_bytes(struct mgx_ins *ins, const struct mgx_ins *dq)
 {
     enum { INPUTS = 3 };
-    struct mgx_ins *in[INPUTS], *const dq = ins->in_count ? ins->in[0] : NULL;
-    if (!is_move(ins) || !dq || !is_narrow(dq) || ins->in_count > INPUTS ||
-        !mgx_shape_is_static(&ins->shape) || !mgx_shape_elements(&ins->shape) ||
-        dq->in[0]->literal || !single(dq->in[1]) || (dq->in_count == 3 && !single(dq->in[2])))
+    struct mgx_ins *in[INPUTS];
+    if (!is_narrow(dq) || ins->in_count > INPUTS || !mgx_shape_is_static(&ins->shape) ||
+        !mgx_shape_elements(&ins->shape) || dq->in[0]->literal || !single(dq->in[1]) ||
+        (dq->in_count == 3 && !single(dq->in[2])))
         return NULL;
     for (int i = 0; i < ins->in_count; i++)
         in[i] = i == 0 ? dq->in[0] : ins->in[i];
     struct mgx_ins *moved[INPUTS] = {mgx_emit_again(ins, ins, in, ins->in_count)};
     for (int i = 1; i < dq->in_count && moved[0]; i++)
-        moved[i] =
-            mgx_emit_multibroadcast(ins, single(dq->in[i]), ins->shape.lens, ins->shape.rank);
+        moved[i] = over(ins, dq->in[i]);
     return moved[0] ? mgx_emit_again(ins, dq, moved, dq->in_count) : NULL;
+}
+
+// The same of what is dequantized, or scaled or shifted by one number then; NULL: it reads neither.
+static struct mgx_ins *move_narrow(struct mgx_ins *ins)
+{
+    struct mgx_ins *x = is_move(ins) ? ins->in[0] : NULL;
+    if (!x || !is_scaled(x))
+        return x ? move_bytes(ins, x) : NULL;
+    const bool first = is_narrow(x->in[0]);
+    struct mgx_ins *in[2];
+    if (!single(x->in[first]) || !(in[!first] = move_bytes(ins, x->in[!first])) ||
+        !(in[first] = over(ins, x->in[first])))
+        return NULL;
+    return mgx_emit_again(ins, x, in, 2);
 }
 
 // The readers but one read copies.
@@ -95,7 +119,7 @@ static enum mgx_status repeat(struct mgx_pass_call *c, struct mgx_ins *ins)
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     MGX_EACH (ins, m) {
-        struct mgx_ins *moved = c->options->target.multiplies_bytes ? move_bytes(ins) : NULL;
+        struct mgx_ins *moved = c->options->target.multiplies_bytes ? move_narrow(ins) : NULL;
         if (moved) {
             mgx_replace_uses(ins, moved);
             c->changed = true;
