@@ -6,8 +6,8 @@
 //
 // Holds: m is the mean of x over its last axes, r one over a root for each such mean: layer
 // normalisations as Keras writes them, with the scale on the small side of the products. The left
-// side loses what x and m have in common only at the end, the right side at once. A root that is spread is
-// inverted once for all that are divided by it.
+// side loses what x and m have in common only at the end, the right side at once. A root that is
+// spread is inverted once for all that are divided by it.
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 #include "pass/rules/rules.h"
