@@ -486,16 +486,22 @@ static void put_quantized(const struct function *f, const struct mgx_ins *ins)
     mgx_str_printf(out, ", %d, %d)", (int)mgx_type_lowest(type), (int)mgx_type_highest(type));
 }
 
+static void put_shares(const struct function *f, const char *name, const struct mgx_ins *q,
+                       const struct mgx_ins *dq)
+{
+    mgx_str_put(f->s->out, name);
+    put_share(f, q);
+    mgx_str_put(f->s->out, ", ");
+    put_zero(f, dq);
+    mgx_str_put(f->s->out, ")");
+}
+
 // What is quantized and dequantized again stays a pw_real: the integer without dq's zero point.
 static void put_pair(const struct function *f, const struct mgx_ins *q, const struct mgx_ins *dq)
 {
     struct mgx_str *out = f->s->out;
     if (is_share(q)) {
-        mgx_str_put(out, "pw_rounded");
-        put_share(f, q);
-        mgx_str_put(out, ", ");
-        put_zero(f, dq);
-        mgx_str_put(out, ")");
+        put_shares(f, "pw_rounded", q, dq);
         return;
     }
     mgx_str_put(out, "(pw_rounded(");
@@ -613,6 +619,20 @@ enum mgx_source_end mgx_source_end(const struct mgx_ins *ins)
     return end_of(last_of(ins));
 }
 
+static double step_of(const struct mgx_ins *last)
+{
+    const struct mgx_ins *q = last->in_count ? last->in[0] : NULL;
+    return last->op == &mgx_op_dequantizelinear && q->op == &mgx_op_quantizelinear && is_share(q) &&
+                   last->in[1]->literal
+               ? mgx_load_double(last->in[1]->shape.type, last->in[1]->literal->data, 0)
+               : 0;
+}
+
+double mgx_source_step(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_pointwise ? step_of(last_of(ins)) : 0;
+}
+
 // Writes what remains of the function's result where its end is left; false where nothing is.
 static bool put_left(const struct function *f, const struct mgx_ins *ins)
 {
@@ -620,6 +640,10 @@ static bool put_left(const struct function *f, const struct mgx_ins *ins)
     const bool result =
         alone || !ins->uses || (ins->uses->user->op == &mgx_op_return && !ins->uses->next);
     const enum mgx_source_end end = f->s->leaves && result ? end_of(ins) : MGX_END_PLAIN;
+    if (f->s->leaves_step && result && step_of(ins) > 0) {
+        put_shares(f, "pw_steps", ins->in[0], ins);
+        return true;
+    }
     if (end != MGX_END_PLAIN)
         put_name(f, end == MGX_END_CUT && f->s->leaves_cut ? ins->in[0]->in[0] : ins->in[0]);
     return end != MGX_END_PLAIN;

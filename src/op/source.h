@@ -24,7 +24,8 @@
 // pw_quantized(q, zero, low, high), the same of the sum with zero, as an integer; and for shares,
 // of which 0 stands for low and 1 for high, pw_quantized_share(q, scale, low, high), and the same
 // without a zero point, pw_rounded_share(q, scale, low, high, zero). 1 / scale is how many steps
-// there are. Of pw_last_share, nothing but a result, the last 8 bits are pw_quantized_share's.
+// there are. Of pw_last_share, nothing but a result, the last 8 bits are pw_quantized_share's. And
+// pw_steps_share, as pw_rounded_share, of a result whose steps are left to whoever reads it.
 //
 // A body that has a table computes the byte that the table is of and looks up its result, or what
 // is found on the way to it; the dialect defines PW_TABLE, how an array of bytes begins that all
@@ -48,9 +49,10 @@ struct mgx_source {
     struct mgx_str *out;
     bool done[MGX_PW_COUNT][MGX_SOURCE_CLASSES]; // rows whose functions are written
     bool doubles;                                // ... and the helpers for doubles
-    uint64_t real;   // parameters of integers that are given as pw_real, a bit each
-    bool leaves;     // the last body's rounding to fp8 is left to whoever stores the result ...
-    bool leaves_cut; // ... and what cuts it off to that range before (mgx_source_end)
+    uint64_t real;    // parameters of integers that are given as pw_real, a bit each
+    bool leaves;      // the last body's rounding to fp8 is left to whoever stores the result ...
+    bool leaves_cut;  // ... and what cuts it off to that range before (mgx_source_end)
+    bool leaves_step; // that what it is a number of steps of is left, as mgx_source_step says
     const uint8_t *table; // NULL, or what the next body's result is for each byte of `byte`, one of
     const struct mgx_ins *byte;  // its instructions or parameters
     const struct mgx_ins *found; // what the table gives: one of its instructions; NULL: the result
@@ -71,6 +73,9 @@ enum mgx_status mgx_source_ins(struct mgx_source *s, const char *name, const str
 // too.
 enum mgx_source_end { MGX_END_PLAIN, MGX_END_ROUNDED, MGX_END_CUT };
 enum mgx_source_end mgx_source_end(const struct mgx_ins *ins);
+// The step that an element-wise body's result is a number of: of a byte's, quantized as a share and
+// dequantized again. 0: it ends in another way.
+double mgx_source_step(const struct mgx_ins *ins);
 // May this operand of an element-wise instruction be given as a pw_real, though it is an integer?
 // What dequantizes reads it, nothing else.
 bool mgx_source_takes_real(const struct mgx_ins *ins, int operand);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/source.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/region.h"
 #include "targets/gpu/emit/type.h"
@@ -16,6 +17,7 @@
 #include "targets/gpu/lower/units.h"
 
 enum { MOST_HEAD = 128, DEEP = 32, STEP = 16, PAD = 16 };
+#define LOG2E 1.4426950408889634
 
 struct bytes {
     struct gpu_attention a;
@@ -199,8 +201,23 @@ static const char *type_of(const struct mgx_plan_offer *c, int input)
     return c->in[input].type == MGX_INT8 ? "s8" : "u8";
 }
 
-// Weights are bytes above their zero point, the lowest one or 0. Alone, a scale is a factor of their share of the
-// highest.
+// Weights, `steps` of which are 1, as bytes from the lowest one on: none is above 1, so where 255 steps are 1 or more
+// nothing saturates.
+static void put_narrow_share(struct mgx_str *out, enum mgx_type type, double steps)
+{
+    const bool saturates = steps > UINT8_MAX * (1 + 0x1p-20);
+    mgx_str_put(out, "#define NARROW_FACTOR ");
+    gpu_emit_real(out, (float)(saturates ? steps / UINT8_MAX : steps));
+    mgx_str_put(out, "\nFUNCTION u32 narrow(float w, float scale)\n{\n");
+    if (saturates)
+        mgx_str_printf(out, "    return (u32)quick_last_share(w * scale, (float)%d, (float)%d);\n",
+                       (int)mgx_type_lowest(type), (int)mgx_type_highest(type));
+    else
+        mgx_str_printf(out, "    return BITS_OF_FLOAT(fmaf(w, scale, 12582912.0f + %d));\n",
+                       (int)mgx_type_lowest(type));
+}
+
+// Weights are bytes above their zero point, the lowest one or 0. Alone, a scale is a factor.
 static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b)
 {
     const enum mgx_type type = b->a.narrow->shape.type;
@@ -209,14 +226,10 @@ static bool emit_narrow(struct mgx_str *out, const struct mgx_plan_offer *c, con
         const int input = mgx_parameter_index(b->a.narrow->in[1]);
         if (input < 0 || !mgx_splat_value(c->ins->in[input], &scale))
             return false;
-        mgx_str_put(out, "#define NARROW_FACTOR ");
-        gpu_emit_real(out, (float)(1 / (scale * UINT8_MAX)));
-        mgx_str_printf(out,
-                       "\nFUNCTION u32 narrow(float s)\n{\n"
-                       "    return (u32)quick_last_share(s, (float)%d, (float)%d);\n",
-                       (int)mgx_type_lowest(type), (int)mgx_type_highest(type));
+        put_narrow_share(out, type, 1 / scale);
     } else {
-        mgx_str_put(out, "#define NARROW_FACTOR 1\nFUNCTION u32 narrow(float s)\n{\n");
+        mgx_str_put(out, "#define NARROW_FACTOR 1\nFUNCTION u32 narrow(float w, float scale)\n{\n"
+                         "    const float s = w * scale;\n");
         if (!gpu_attention_numbers(out, c, b->a.narrow, b->a.softmax, 0))
             return false;
         gpu_emit_call(out, "narrow_body", type, b->a.narrow->in_count);
@@ -257,34 +270,59 @@ static int place_of(const struct mgx_ins *ins, const struct mgx_ins *value)
     return -1;
 }
 
-static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
-                                  const struct bytes *b)
-{
-    const int place = place_of(b->a.after, b->a.weigh);
-    const struct gpu_function all[] = {
-        {"body", b->a.between, gpu_real_operands(b->a.between, b->a.place), false},
-        {"narrow_body", quantizes_alone(b) ? NULL : b->a.narrow, 0, false},
-        {"after_body", b->a.after, b->a.after ? gpu_real_operands(b->a.after, place) : 0, false},
-    };
-    const char *why = gpu_emit_functions(out, c, all, MGX_COUNT(all));
-    if (why)
-        return why;
-    gpu_attention_between(out, c, &b->a, all[0].real);
-    return emit_ends(out, c, b, all[2].real) ? NULL : "an end of several values";
-}
-
 // Are softmax's inputs numbers of a byte's steps, none so large that its power would need another
 // base than 1, or its exponent lose what a byte shows?
 static bool is_bounded(const struct mgx_ins *between)
 {
     enum { MOST_POWER = 32 };
-    const double log2e = 1.4426950408889634;
     const struct mgx_ins *last =
         between->mod_count > 0 ? mgx_module_result(between->mod[0], 0) : between;
     double step;
     return last->op == &mgx_op_dequantizelinear && mgx_type_is_byte(last->in[0]->shape.type) &&
-           mgx_splat_value(last->in[1], &step) && step * UINT8_MAX * log2e <= MOST_POWER &&
+           mgx_splat_value(last->in[1], &step) && step * UINT8_MAX * LOG2E <= MOST_POWER &&
            step > 0;
+}
+
+// Is the number of those steps all that is made, by the functions that know 1.5 * 2^23?
+static bool leaves_steps(const struct bytes *b)
+{
+    return is_bounded(b->a.between) && mgx_source_step(b->a.between) > 0 &&
+           gpu_real_operands(b->a.between, b->a.place);
+}
+
+// Of what softmax sees, exponents: of steps the base takes off the 1.5 * 2^23 that they lie above. What it is rounded
+// by all powers of a row have, so that their shares have not.
+static void emit_power(struct mgx_str *out, const struct bytes *b)
+{
+    const bool steps = leaves_steps(b);
+    const float factor = (float)(steps ? mgx_source_step(b->a.between) * LOG2E : LOG2E);
+    mgx_str_printf(out, "#define BOUNDED %d\n#define POWER_FACTOR ", is_bounded(b->a.between));
+    gpu_emit_real(out, factor);
+    mgx_str_put(out, "\n#define POWER_BASE ");
+    gpu_emit_real(out, steps ? (float)(12582912.0 * factor) : 0);
+    mgx_str_put(out, "\n");
+}
+
+static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
+                                  const struct bytes *b)
+{
+    const int place = place_of(b->a.after, b->a.weigh);
+    const struct gpu_function all[] = {
+        {.name = "body",
+         .ins = b->a.between,
+         .real = gpu_real_operands(b->a.between, b->a.place),
+         .steps = leaves_steps(b)},
+        {.name = "narrow_body", .ins = quantizes_alone(b) ? NULL : b->a.narrow},
+        {.name = "after_body",
+         .ins = b->a.after,
+         .real = b->a.after ? gpu_real_operands(b->a.after, place) : 0},
+    };
+    const char *why = gpu_emit_functions(out, c, all, MGX_COUNT(all));
+    if (why)
+        return why;
+    emit_power(out, b);
+    gpu_attention_between(out, c, &b->a, all[0].real);
+    return emit_ends(out, c, b, all[2].real) ? NULL : "an end of several values";
 }
 
 static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, const struct bytes *b)
@@ -299,7 +337,6 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
                    "#define SHARES %d\n#define PER_SM %d\n",
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], b->warps,
                    b->keys, b->shares, resident(b, k->lens[r - 1]) / b->warps);
-    mgx_str_printf(out, "#define BOUNDED %d\n", is_bounded(b->a.between));
     mgx_str_printf(out, "#define ZQ %d\n#define ZK %d\n#define ZV %d\n", zero_of(c, b->a.scores, 0),
                    zero_of(c, b->a.scores, 1), zero_of(c, b->a.weigh, 1));
     mgx_str_printf(out, "#define TYPE_Q \"%s\"\n#define TYPE_K \"%s\"\n#define TYPE_V \"%s\"\n",

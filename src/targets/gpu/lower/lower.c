@@ -157,7 +157,8 @@ static const char quick[] =
     "#define pw_quantized(q, zero, low, high) quick_quantized(q, zero, low, high)\n"
     "#define pw_rounded_share(q, scale, low, high, zero) quick_rounded_share(q, low, high, zero)\n"
     "#define pw_quantized_share(q, scale, low, high) quick_quantized_share(q, low, high)\n"
-    "#define pw_last_share(q, scale, low, high) quick_last_share(q, low, high)\n";
+    "#define pw_last_share(q, scale, low, high) quick_last_share(q, low, high)\n"
+    "#define pw_steps_share(q, scale, low, high, zero) quick_steps_share(q, low, high, zero)\n";
 
 const char *gpu_emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
                                const struct gpu_function *f, int count)
@@ -171,6 +172,7 @@ const char *gpu_emit_functions(struct mgx_str *out, const struct mgx_plan_offer 
         s.table = NULL;
         s.leaves = f[i].stored;
         s.leaves_cut = f[i].cut;
+        s.leaves_step = f[i].steps;
         if (f[i].looks_up)
             find_table(c, f[i].ins, &s);
         quickly = quickly || f[i].real;

@@ -96,6 +96,7 @@ struct gpu_function {
     uint64_t real;
     bool looks_up;
     bool stored, cut; // its result is stored, which rounds it to fp8, and cuts it off (op/source.h)
+    bool steps;       // its result is a number of steps above 1.5 * 2^23 (mgx_source_step)
 };
 const char *gpu_emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
                                const struct gpu_function *f, int count);
