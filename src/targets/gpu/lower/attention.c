@@ -98,6 +98,7 @@ struct division {
     int beside;                  // blocks that shall fit on a multiprocessor
     bool groups;                 // warpgroups multiply
     bool fp8;                    // weights are rounded after the division by their sum
+    bool direct;                 // which becomes half in registers
     size_t shared;               // bytes, beyond what the text declares
     const struct gpu_units *amd; // the kernel of AMD's units; NULL: those of NVIDIA's
 };
@@ -125,7 +126,7 @@ static size_t shared_bytes(enum mgx_type type, const struct division *d, int64_t
     const size_t q = type == MGX_FLOAT ? 0 : rows * ((size_t)head * 2 + pad);
     const size_t lines = rows * (size_t)head + (size_t)keys * (size_t)(head + head_v); // of fp8
     return (type == MGX_FLOAT ? 128 : 1024) + q + (pass > desks ? pass : desks) +
-           (d->fp8 ? lines + 1024 : 0);
+           (d->fp8 && !d->direct ? lines + 1024 : 0);
 }
 
 // Blocks are few: two warps take the same rows and half of the keys each, as many at a time as
@@ -176,7 +177,9 @@ static struct division divide_for_groups(int64_t batches, int64_t keys, int64_t 
     const int64_t groups = (tiles + most - 1) / most;
     enum { MANY = 128 };
     d.keys = (int)((tiles + groups - 1) / groups) * STEP;
+    d.direct = fp8 && groups == 1;
     d.beside = d.keys <= 64 && head_v <= 64 ? 4 : d.keys <= MANY && head_v <= 64 ? 3 : 2;
+    d.beside += d.direct && head_v <= 64 && d.keys > MANY;
     return d;
 }
 
@@ -260,15 +263,60 @@ static bool is_cut(const struct mgx_ins *ins)
     return ins && mgx_source_end(ins) == MGX_END_CUT;
 }
 
+// The number by which an element-wise instruction of the group, or its body, multiplies `value` and does nothing
+// else; 0: it does something else. `cut`: it may be rounded to fp8 behind that.
+static double factor_of(const struct mgx_plan_offer *c, const struct mgx_ins *ins,
+                        const struct mgx_ins *value, bool cut)
+{
+    const bool body = ins->op == &mgx_op_pointwise;
+    const struct mgx_ins *x = body ? mgx_module_result(ins->mod[0], 0) : ins;
+    double factor = 0;
+    if (cut && mgx_source_end(ins) == MGX_END_CUT)
+        x = x->in[0]->in[0];
+    if (x->op != &mgx_op_mul)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_ins *in[2] = {x->in[i], x->in[1 - i]};
+        for (int k = 0; k < 2 && body; k++)
+            in[k] = mgx_parameter_index(in[k]) >= 0 ? ins->in[mgx_parameter_index(in[k])] : in[k];
+        const int input = mgx_parameter_index(in[1]);
+        const struct mgx_ins *number = input >= 0 ? c->ins->in[input] : in[1];
+        if (in[0] == value && mgx_splat_value(number, &factor) && factor > 0 && factor < 1e30)
+            return factor;
+    }
+    return 0;
+}
+
+// What all scores, and all weights, are multiplied by has its place elsewhere: those instructions are left out.
+static void leave_factors(struct mgx_str *out, const struct mgx_plan_offer *c,
+                          struct gpu_attention *a)
+{
+    const double score = a->between ? factor_of(c, a->between, a->scores, false) : 0;
+    const double weight = a->narrow ? factor_of(c, a->narrow, a->softmax, true) : 0;
+    mgx_str_put(out, "#define SCORE_FACTOR ");
+    gpu_emit_real(out, score ? (float)score : 1);
+    mgx_str_put(out, "\n#define WEIGHT_FACTOR ");
+    gpu_emit_real(out, weight ? (float)weight : 1);
+    mgx_str_put(out, "\n");
+    if (score) {
+        a->between = NULL;
+        a->extra_count = 0;
+    }
+    a->bare = weight > 0;
+}
+
 // The functions of f, g and h, and what f reads.
 static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer *c,
                                 const struct gpu_attention *a)
 {
     const struct gpu_function all[] = {
         {.name = "body", .ins = a->between},
-        {.name = "narrow_body", .ins = a->narrow, .stored = is_cut(a->narrow), .cut = true},
+        {.name = "narrow_body",
+         .ins = a->bare ? NULL : a->narrow,
+         .stored = is_cut(a->narrow),
+         .cut = true},
         {.name = "after_body", .ins = a->after, .stored = is_cut(a->after), .cut = true}};
-    const bool any = a->between || a->narrow;
+    const bool any = a->between || (a->narrow && !a->bare) || a->after;
     const char *why = any ? gpu_emit_functions(out, c, all, MGX_COUNT(all)) : NULL;
     if (!why)
         gpu_attention_between(out, c, a, 0);
@@ -306,13 +354,15 @@ static const char *two_of(enum mgx_type type)
 
 // How operands lie and results leave, and of fp8 what rounds the weights.
 static bool emit_ends(struct mgx_str *out, const struct mgx_plan_offer *c,
-                      const struct gpu_attention *a)
+                      const struct gpu_attention *a, bool direct)
 {
     static const char *const words[] = {[1] = "u8", [2] = "u16", [4] = "u32", [8] = "u64"};
     const size_t size = mgx_type_size(c->out->type);
     const bool fp8 = a->narrow;
-    mgx_str_printf(out, "#define FP8 %d\n#define ELEMENT %s\n#define OUT %s\n#define PAIR %s\n",
-                   fp8, fp8 ? "u8" : "u16", words[size], words[2 * size]);
+    mgx_str_printf(out,
+                   "#define FP8 %d\n#define DIRECT %d\n#define ELEMENT %s\n#define OUT %s\n"
+                   "#define PAIR %s\n",
+                   fp8, direct, fp8 ? "u8" : "u16", words[size], words[2 * size]);
     mgx_str_printf(out, "#define E5M2_Q %d\n#define E5M2_K %d\n#define E5M2_V %d\n",
                    c->in[a->q].type == MGX_FP8E5M2, c->in[a->k].type == MGX_FP8E5M2,
                    c->in[a->v].type == MGX_FP8E5M2);
@@ -323,7 +373,7 @@ static bool emit_ends(struct mgx_str *out, const struct mgx_plan_offer *c,
                                      ? "halves_e5m2(two_e5m2(x, y))"
                                      : "halves_e4m3fn(two_e4m3fn(x, y))",
                                  "narrow_body",
-                                 a->narrow,
+                                 a->bare ? NULL : a->narrow,
                                  a->softmax};
     const struct pair results = {"result",     "PAIR",   two_of(c->out->type),
                                  "after_body", a->after, a->weigh};
@@ -364,7 +414,7 @@ static void emit_floats(struct mgx_str *out, bool ranged)
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_attention *a, const struct division *d, bool ranged)
+                        struct gpu_attention *a, const struct division *d, bool ranged)
 {
     const struct mgx_shape *q = &c->in[a->q], *k = &c->in[a->k], *v = &c->in[a->v];
     const int r = q->rank;
@@ -380,6 +430,8 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     gpu_attention_operand(out, 'K', k, r - 1, r - 2);
     gpu_attention_operand(out, 'V', v, r - 2, r - 1);
     gpu_attention_operand(out, 'C', c->out, r - 2, r - 1);
+    if (!d->amd && type_of(c, d) != MGX_FLOAT)
+        leave_factors(out, c, a);
     const char *why = emit_between(out, c, a);
     if (why)
         return why;
@@ -391,7 +443,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_floats(out, ranged);
         return NULL;
     }
-    if (!emit_ends(out, c, a))
+    if (!emit_ends(out, c, a, d->direct))
         return "an end of several values";
     GPU_PUT(out, attention);
     return NULL;

@@ -16,6 +16,7 @@ struct gpu_attention {
     bool guarded;                                   // rows that see nothing are zeros
     // Where weights are quantized: behind the softmax, and what the sums become (NULL: nothing).
     const struct mgx_ins *softmax, *narrow, *after;
+    bool bare; // nothing but a factor is between the softmax and fp8
 };
 
 // Q_ROW, Q_COLUMN, Q_LINES and q_at(batch), of another letter too.
