@@ -153,11 +153,18 @@ static inline int gpu_wgmma_b_bytes(enum gpu_wgmma_units units)
                                                                      : 128;
 }
 
+// In how many parts, of neighbouring columns, a block of fp8 is multiplied: two where three warpgroups leave no
+// registers for all of a block's sums beside the others'.
+static inline int gpu_wgmma_parts(const struct gpu_wgmma_tile *t)
+{
+    return gpu_wgmma_is_fp8(t->units) && t->groups == 3 && t->columns > 128 ? 2 : 1;
+}
+
 // Registers of a thread for sums: of fp8 a block's beside all others'.
 static inline int gpu_wgmma_sums(const struct gpu_wgmma_tile *t)
 {
     const int sums = t->rows / 64 * t->columns / 2 / (t->turns ? 1 : t->groups);
-    return gpu_wgmma_is_fp8(t->units) ? 2 * sums : sums;
+    return gpu_wgmma_is_fp8(t->units) ? sums + sums / gpu_wgmma_parts(t) : sums;
 }
 
 // Is the producer a warpgroup that lends its registers to those that multiply? Else it is a warp,

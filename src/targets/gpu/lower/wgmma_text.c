@@ -480,11 +480,12 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define TILE_M %d\n#define TILE_N %d\n#define DEEP %d\n#define STAGES %d\n"
                    "#define GROUPS %d\n#define SPLIT %d\n#define PER_SM %d\n"
                    "#define ROOM_BYTES %zu\n#define PART %d\n#define STAYS %d\n#define TURNS %d\n"
-                   "#define LENDS %d\n#define ROWS_FIRST %d\n#define PROMOTES %d\n",
+                   "#define LENDS %d\n#define ROWS_FIRST %d\n#define PROMOTES %d\n"
+                   "#define PROMOTED %d\n",
                    g->rows, g->p.columns, g->blocks, t->rows, t->columns, t->deep, t->stages,
                    t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t), t->part, t->stays,
-                   t->turns, gpu_wgmma_lends(t), g->p.columns > g->rows,
-                   gpu_wgmma_is_fp8(g->units));
+                   t->turns, gpu_wgmma_lends(t), g->p.columns > g->rows, gpu_wgmma_is_fp8(g->units),
+                   gpu_wgmma_parts(t));
     const int boxes = gpu_wgmma_boxes(g->units);
     mgx_str_printf(out,
                    "#define BOXES %d\n#define BLOCK_DEPTH %d\n#define ROW_BYTES %d\n"
@@ -666,7 +667,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
             mgx_str_printf(out, " | (u64)e%d", e);
     mgx_str_put(out, "\n");
     emit_numbers(out, c, g);
-    emit_multiply(out, t->columns, g);
+    emit_multiply(out, t->columns / gpu_wgmma_parts(t), g);
     GPU_PUT(out, tiles);
     GPU_PUT(out, cluster);
     GPU_PUT(out, ring);

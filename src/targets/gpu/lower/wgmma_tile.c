@@ -19,16 +19,17 @@
 // mean), 1,200 of 60 products of floats in TF32 (9 %) and as many of split ones (8 %). What `stay`
 // holds fits those of 16 bits.
 #include <assert.h>
+#include <math.h>
 
 #include "targets/gpu/lower/wgmma.h"
 
 // 16 bits and bytes differ in a block's latencies and in how many rows by columns of one the units
 // take.
-#define LIKE_16_BITS(one, two, four, rate)                                                         \
+#define LIKE_16_BITS(one, two, four, rate, turns)                                                  \
     {                                                                                              \
         .start = 1.114, .latency = {one, two, four}, .units = 1.0 / rate, .cache = 1.0 / 82300,    \
         .leave = 1.0 / 26900, .wave = 1.25, .starved = 0.132, .split = 2.03, .value = 1.0 / 1896,  \
-        .whole = 0.46                                                                              \
+        .whole = 0.46, .turn = turns                                                               \
     }
 
 static const struct cost {
@@ -44,8 +45,9 @@ static const struct cost {
     double starved;      // of a block, where too little is under way
     double split, value; // of a cluster that adds up, and of one sum from another block
     double whole;        // how much of a last wave counts as a whole one
+    double turn;         // share that multiplying by turns takes longer
 } costs[] = {
-    [GPU_WGMMA_NARROW] = LIKE_16_BITS(0.057, 0.058, 0.065, 31720),
+    [GPU_WGMMA_NARROW] = LIKE_16_BITS(0.057, 0.058, 0.065, 31720, 0.15),
     [GPU_WGMMA_TF32] = {1.22,
                         {0.121, 0.208, 0.213},
                         0,
@@ -58,7 +60,8 @@ static const struct cost {
                         0.058,
                         1.59,
                         1.0 / 1278,
-                        0.47},
+                        0.47,
+                        0.15},
     [GPU_WGMMA_SPLIT] = {3.09,
                          {0.271},
                          0.00096,
@@ -71,16 +74,18 @@ static const struct cost {
                          0.1,
                          0.75,
                          1.0 / 1107,
-                         0.33},
+                         0.33,
+                         0.15},
     // The units take bytes twice as fast, and a block has twice as many: those of 128 bytes cost what
     // 16 bits do. What is said of 64 bytes is reckoned from that, not fitted.
-    [GPU_WGMMA_BYTES] = LIKE_16_BITS(0.057, 0.058, 0.065, 31720),
-    [GPU_WGMMA_BYTES_64] = LIKE_16_BITS(0.045, 0.045, 0.05, 63440),
-    // Not fitted either: a block's sums are added to the others' before the warpgroup's next one.
-    [GPU_WGMMA_FP8] = LIKE_16_BITS(0.09, 0.09, 0.1, 28000),
-    [GPU_WGMMA_FP8_64] = LIKE_16_BITS(0.075, 0.075, 0.08, 50000),
+    [GPU_WGMMA_BYTES] = LIKE_16_BITS(0.057, 0.058, 0.065, 31720, 0.15),
+    [GPU_WGMMA_BYTES_64] = LIKE_16_BITS(0.045, 0.045, 0.05, 63440, 0.15),
+    // Not fitted either: a block's sums are added to the others' before the warpgroup's next one,
+    // which by turns nobody hides.
+    [GPU_WGMMA_FP8] = LIKE_16_BITS(0.09, 0.09, 0.1, 28000, 0.5),
+    [GPU_WGMMA_FP8_64] = LIKE_16_BITS(0.075, 0.075, 0.08, 50000, 0.5),
     // A block takes as long as making its bytes does, if nothing else takes longer. Reckoned, not fitted.
-    [GPU_WGMMA_QUANTIZED] = LIKE_16_BITS(0.09, 0, 0, 57000),
+    [GPU_WGMMA_QUANTIZED] = LIKE_16_BITS(0.09, 0, 0, 57000, 0.15),
 };
 
 // Where blocks stay, as factors of the above but for the last one.
@@ -89,8 +94,7 @@ static const struct stay {
     double shown;        // share of what leaves that no products hide
     double alone;        // share that a lone warpgroup takes longer besides, which hides nothing
     double tile;         // microseconds of a tile
-    double turn;         // share that multiplying by turns takes longer
-} stay = {0.9, 1.3, 0.78, 0.1, 0.1, 0.15};
+} stay = {0.9, 1.3, 0.78, 0.1, 0.1};
 
 static const double in_pairs = 0.6; // of the time that leaving takes else
 
@@ -154,7 +158,8 @@ static bool fits_split(const struct gpu_wgmma_tile *t)
 // block's sums and of all others', and what walks the ring.
 static bool fits_fp8(const struct gpu_wgmma_tile *t)
 {
-    const int most = t->groups == 3 ? 96 : gpu_wgmma_lends(t) ? 192 : 128;
+    const int parts = gpu_wgmma_parts(t);
+    const int most = t->groups == 3 ? parts > 1 ? 144 : 96 : gpu_wgmma_lends(t) ? 192 : 128;
     return t->deep * gpu_wgmma_a_bytes(t->units) <= 128 && gpu_wgmma_sums(t) <= most &&
            t->per_multiprocessor <= most_by_registers(t);
 }
@@ -241,7 +246,7 @@ static double time_of(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_siz
                          (size->pairs && t->split == 1 ? in_pairs : 1);
     const double split = c->split + sums * (t->split - 1) / t->split * c->value;
     if (t->turns) {
-        const double all = leave * stay.leave, mine = depth * (1 + stay.turn) + stay.tile;
+        const double all = leave * stay.leave, mine = depth * (1 + c->turn) + stay.tile;
         return c->start + waves * (mine > all ? mine : all) + all;
     }
     if (t->stays) {
@@ -301,8 +306,10 @@ static int consider(struct ranked *list, int count, int most, struct gpu_wgmma_t
     double time = 1;
     if (!is_allowed(&t, size) || !fit_stages(&t, size))
         return count;
-    for (int area = t.rows * t.columns; area > 64 * 32; area /= 2)
-        time *= 0.995; // of two that are nearly equal the larger moves fewer bytes
+    // Of two that are nearly equal the larger moves fewer bytes; of bytes one that is a little
+    // larger does already.
+    const double larger = log2(t.rows * t.columns / (64.0 * 32));
+    time *= pow(0.995, gpu_wgmma_is_narrow(t.units) ? larger : ceil(larger));
     return insert(list, count, most, &t, time * time_of(&t, size));
 }
 
