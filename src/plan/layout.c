@@ -317,9 +317,9 @@ static void set_rows_apart(const struct mgx_ins *ins, struct mgx_shape *s)
 // --- whole lines ---
 //
 // A copy engine takes pixels that begin at whole lines, and loads of a line's width do; 24 bytes
-// of channels would be packed into such by a launch of their own. Where a convolution of bytes
-// makes an image and others alone read it, its pixels lie so far apart. What lies between is never
-// read.
+// of channels would be packed into such by a launch of their own. Where a convolution of bytes, or
+// element-wise work, makes an image and convolutions alone read it, its pixels lie so far apart.
+// What lies between is never read.
 
 // Is input `slot` of `user` the image of a convolution of bytes, around which it may put some, or
 // added to its result, or both?
@@ -338,13 +338,19 @@ static bool is_byte_image(const struct mgx_ins *user, int slot)
 static bool is_multiplied(const struct mgx_ins *ins)
 {
     enum { WORD = 4 };
-    if (ins->shape.lens[1] % WORD)
-        return true;
-    for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (mgx_ins_int(find_one(use->user, &mgx_op_quant_convolution), "group") <
-            ins->shape.lens[1])
+    const int64_t channels = ins->shape.lens[1];
+    for (const struct mgx_use *use = ins->uses; use; use = use->next) {
+        const struct mgx_ins *conv = find_one(use->user, &mgx_op_quant_convolution);
+        if (conv && (channels % WORD || mgx_ins_int(conv, "group") < channels))
             return true;
+    }
     return false;
+}
+
+// What leaves its pixels as far apart as it is told.
+static bool makes_pixels(const struct mgx_ins *ins)
+{
+    return find_one(ins, &mgx_op_quant_convolution) || mgx_is_elementwise(ins);
 }
 
 // Is input `slot` of `user` the left operand of its product of bytes, or a view that keeps rows?
@@ -384,9 +390,8 @@ static void set_whole_lines(const struct mgx_plan *plan, const struct mgx_ins *i
     enum { FEW = 8 }; // channels that make no line, however they lie
     const int64_t line = plan->machine->target->line_bytes;
     if (!line || s->rank < 3 || !mgx_type_is_byte(s->type) || s->lens[1] % line == 0 ||
-        s->lens[1] < FEW || s->strides[1] != 1 || !mgx_shape_is_packed(s) ||
-        !find_one(ins, &mgx_op_quant_convolution) || !is_only(ins, is_byte_image) ||
-        !is_multiplied(ins))
+        s->lens[1] < FEW || s->strides[1] != 1 || !mgx_shape_is_packed(s) || !makes_pixels(ins) ||
+        !is_only(ins, is_byte_image) || !is_multiplied(ins))
         return;
     const int64_t row = s->lens[1], apart = (row + line - 1) / line * line;
     for (int i = 0; i < s->rank; i++)

@@ -790,3 +790,24 @@ def test_heads_that_are_no_lines(width):
     assert ": ref (" not in b.program.explain()
     got = np.array(b.program.run(b.feeds)[0])
     assert (got != np.maximum(want, 0)).mean() < 0.02  # a row whose byte lay between two steps, to a ten-millionth
+
+
+@pytest.mark.parametrize("channels", [24, 40, 122])
+def test_pixels_that_element_wise_work_makes(channels):
+    """As of an image that is weighed by factors: its pixels begin at whole lines where convolutions alone read them."""
+    b, kind = Builder([SEED, 23, channels]), "uint8"
+    x, f = b.bytes(kind, (2, channels, 9, 12)), b.bytes(kind, (2, channels, 1, 1))
+    image = b.op("pooling", [b.param(x)], mode="max", lengths=[2, 2], stride=[1, 1], padding=[0, 0])  # channels lie last
+    x = np.max([x[:, :, i : 8 + i, j : 11 + j] for i in range(2) for j in range(2)], 0)
+    shape = list(x.shape)
+    factor = b.op("multibroadcast", [b.op("dequantizelinear", [b.param(f), b.over(np.float32(1 / 255), f.shape)])], out_lens=shape)
+    y = b.op("mul", [b.op("dequantizelinear", [image, b.over(np.float32(0.7131), shape)]), factor])
+    y = b.op("quantizelinear", [y, b.over(np.float32(1), shape), b.over(np.array(0, kind), shape)])
+    made = np.clip(np.rint(x * np.float32(0.7131) * (f * np.float32(1 / 255))), 0, 255).astype(np.int64)
+    w = b.bytes("int8", (30, channels, 1, 1))
+    y = b.op("quant_convolution", [y, b.literal(w)], padding=[0, 0], stride=[1, 1], dilation=[1, 1], group=1)
+    want = np.einsum("nchw,oc->nohw", made, w[:, :, 0, 0].astype(np.int64))
+    y, want, kind = b.narrowed(y, want.astype(np.float64), list(want.shape))
+    b.check(y, want, kind)
+    line = (channels + 15) // 16 * 16
+    assert f"{{{88 * line}, 1, {11 * line}, {line}}}" in b.program.explain(), b.program.explain()
