@@ -10,6 +10,9 @@
 //                                             =>  dq(max pooling, slice, step, resize (x), s, z)
 //     q(pad[value=0](dq(x, s, z)))            =>  q(dq(pad[value=z](x), s, z))
 //     q(concat(dq(x)...), s, z)               =>  concat(q(dq(x), s, z)...)
+//     q(concat(dq(x, t, p)...), s, z)         =>  q(dq(concat(x...), T, P), s, z)    T, P: for each place
+//                                                 along the axis, where element-wise work alone reads it
+//                                                 and some x others too
 //
 // with dq dequantizelinear and q quantizelinear. x and a have one scale and one zero point, known
 // before the run or not; b and w one, or one for each column or output channel; a may have a scale
@@ -22,7 +25,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
+#include "pass/engine/region.h"
 #include "pass/engine/rewrite.h"
 #include "pass/engine/view.h"
 
@@ -362,6 +367,91 @@ static struct mgx_ins *padded(struct mgx_rewriter *r, struct mgx_ins *ins,
                         MGX_IN(dq->in[0])));
 }
 
+// --- parts of a growing list ---
+
+// Does element-wise work alone read what is quantized here?
+static bool is_widened(const struct mgx_ins *q)
+{
+    for (const struct mgx_use *use = q->uses; use; use = use->next) {
+        const struct mgx_ins *dq = use->user;
+        if (dq->op != &mgx_op_dequantizelinear || use->slot != 0 || !dq->uses)
+            return false;
+        for (const struct mgx_use *wide = dq->uses; wide; wide = wide->next)
+            if (!mgx_is_elementwise(wide->user))
+                return false;
+    }
+    return q->uses != NULL;
+}
+
+// Is it worth leaving the parts as they are? What others read too would be quantized again by
+// itself; but views of others are no parts that lie where the list does.
+static bool has_shared_part(const struct mgx_ins *parts, enum mgx_type type)
+{
+    bool shared = false;
+    for (int i = 0; i < parts->in_count; i++) {
+        const struct mgx_ins *dq = parts->in[i];
+        double value;
+        if (!is_single(dq) || dq->in[0]->shape.type != type || dq->shape.type != MGX_FLOAT ||
+            (dq->in[0]->op->flags & (MGX_OP_VIEW | MGX_OP_REGROUP)) || dq->in[0]->literal ||
+            !mgx_splat_value(dq->in[1], &value) ||
+            (dq->in_count == 3 && !mgx_splat_value(dq->in[2], &value)))
+            return false;
+        shared = shared || !mgx_used_once(dq) || !mgx_used_once(dq->in[0]);
+    }
+    return shared;
+}
+
+// Operand 1 or 2 of each part, for every place along the axis.
+static struct mgx_ins *for_places(struct mgx_ins *at, const struct mgx_ins *parts, int axis,
+                                  int operand, enum mgx_type type)
+{
+    const struct mgx_shape vector = mgx_shape_vector(type, parts->shape.lens[axis]);
+    struct mgx_tensor values;
+    if (mgx_tensor_create(&values, &vector, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    int64_t place = 0;
+    for (int i = 0; i < parts->in_count; i++) {
+        double value = 0;
+        if (operand < parts->in[i]->in_count)
+            mgx_splat_value(parts->in[i]->in[operand], &value);
+        for (int64_t k = 0; k < parts->in[i]->shape.lens[axis]; k++)
+            mgx_store_double(type, values.data, place++, value);
+    }
+    struct mgx_ins *literal = mgx_add_literal(at->owner, &values);
+    mgx_tensor_release(&values);
+    return mgx_emit_spread(at, literal, axis, &parts->shape);
+}
+
+static struct mgx_ins *joined_parts(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                    const struct mgx_match *m)
+{
+    enum { MAX_PARTS = 128, IMAGE = 4 };
+    const struct mgx_ins *parts = ins->in[0];
+    struct mgx_ins *in[MAX_PARTS], *operand[3];
+    (void)m;
+    if (!r->call->options->target.multiplies_bytes || parts->op != &mgx_op_concat ||
+        parts->in_count < 2 || parts->in_count > MAX_PARTS || parts->shape.rank < IMAGE ||
+        !mgx_used_once(parts) || !mgx_type_is_byte(ins->shape.type) ||
+        !mgx_shape_is_static(&parts->shape) || !is_widened(ins) ||
+        !has_shared_part(parts, parts->in[0]->in[0]->shape.type))
+        return NULL;
+    const int axis = mgx_wrap_axis(mgx_ins_int(parts, "axis"), parts->shape.rank);
+    const enum mgx_type type = parts->in[0]->in[0]->shape.type;
+    for (int i = 0; i < parts->in_count; i++)
+        in[i] = parts->in[i]->in[0];
+    operand[0] = mgx_emit_again(ins, parts, in, parts->in_count);
+    operand[1] = for_places(ins, parts, axis, 1, MGX_FLOAT);
+    operand[2] = for_places(ins, parts, axis, 2, type);
+    if (!operand[0] || !operand[1] || !operand[2])
+        return NULL;
+    struct mgx_ins *y =
+        mgx_emit_before(ins, &mgx_op_dequantizelinear, NULL, (struct mgx_ins_list){operand, 3});
+    operand[0] = y;
+    for (int i = 1; i < ins->in_count; i++)
+        operand[i] = ins->in[i];
+    return y ? mgx_emit_again(ins, ins, operand, ins->in_count) : NULL;
+}
+
 static struct mgx_ins *quantized_parts(struct mgx_rewriter *r, struct mgx_ins *ins,
                                        const struct mgx_match *m)
 {
@@ -389,6 +479,8 @@ static const struct mgx_rule rules[] = {
     {"convolution_backwards ~> dequantizelinear(quant_convolution_backwards(x, w, p, q), s t)",
      MGX_IF_STATIC, .rewrite = quant_backwards},
     {"quantizelinear ~> x, of dequantizelinear(x)", MGX_IF_STATIC, .rewrite = requantized},
+    {"quantizelinear ~> quantizelinear(dequantizelinear(concat(x...))), of a growing list",
+     MGX_IF_STATIC, .rewrite = joined_parts},
     {"quantizelinear ~> concat(quantizelinear(x)...), of concat(dequantizelinear(x)...)",
      MGX_IF_STATIC, .rewrite = quantized_parts},
     {"pooling|slice|step|resize(dequantizelinear) ~> dequantizelinear(pooling(x))", MGX_IF_STATIC,
