@@ -490,7 +490,9 @@ enum mgx_status gpu_range_bytes(const struct gpu_range_plan *p, int s, struct mg
     assert(s >= 0 && s < p->plan->step_count);
     if (!find(p, s, &f))
         return MGX_OK;
-    if (f.count)
+    if (f.pad < 0 && f.put == s)
+        TRY(gpu_range_meet(p, f.range, s, pass_time(p->plan, &f), f.from, &done, diag));
+    if (f.count && !done)
         TRY(quantize(p, &f, &done, diag));
     return done ? MGX_OK : make(p, &f, diag);
 }
