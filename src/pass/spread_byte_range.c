@@ -5,6 +5,8 @@
 //
 //     quantizelinear(x, r[0], r[1])  =>  quantizelinear(x r[2] + r[3], 1 / 255)       r: byte_range(y)
 //     byte_range(reshape(x))  =>  byte_range(x)                   or whatever else moves all of x
+//     quantizelinear(maxima(x), byte_range(maxima(x)))  =>  maxima(quantizelinear(x, byte_range(x)))
+//                                                       where x is never negative
 //
 // f is a few light element-wise steps of one number, or of one for each column: a scale times
 // those of the weights, a zero point times their sums. Each would be a launch of its own; as a
@@ -12,6 +14,7 @@
 // no longer divided, and its byte's range is that of 0 to 1 (scale_once says what that does to
 // ties). Rules that work before a broadcast instead of behind it would undo this, so it runs
 // last before fusing, on the GPU target.
+#include "op/reference/pool.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
@@ -130,10 +133,29 @@ static struct mgx_ins *range_of(struct mgx_ins *ins, int number)
                : NULL;
 }
 
-static struct mgx_ins *part_over(struct mgx_ins *at, struct mgx_ins *range, int number)
+static struct mgx_ins *part_over(struct mgx_ins *at, const struct mgx_shape *like,
+                                 struct mgx_ins *range, int number)
 {
-    return mgx_emit_multibroadcast(at, mgx_emit_slice(at, range, 0, number, number + 1),
-                                   at->shape.lens, at->shape.rank);
+    return mgx_emit_multibroadcast(at, mgx_emit_slice(at, range, 0, number, number + 1), like->lens,
+                                   like->rank);
+}
+
+// Maxima of windows that leave no place out, of values of which 0 is the lowest: their range is
+// that of what they are of, and bytes of them are the largest bytes. What is put together of
+// several has no one product that leaves it as bytes.
+static bool keeps_range(const struct mgx_ins *pool)
+{
+    if (pool->op != &mgx_op_pooling || mgx_ins_int(pool, "mode") != 1 ||
+        pool->in[0]->op == &mgx_op_concat || !mgx_is_nonnegative(pool->in[0]))
+        return false;
+    const struct mgx_pool_attr a = mgx_pool_of(pool);
+    const int spatial = pool->shape.rank - 2;
+    bool all = mgx_ints_all(mgx_ins_ints(pool, "dilations"), 1);
+    for (int d = 0; d < spatial && all; d++)
+        all = a.stride.v[d] <= a.lengths.v[d] &&
+              (pool->shape.lens[d + 2] - 1) * a.stride.v[d] + a.lengths.v[d] - a.padding.v[d] >=
+                  pool->in[0]->shape.lens[d + 2];
+    return all;
 }
 
 // Is its zero point that of the range, which is 0 where values are never negative?
@@ -145,6 +167,15 @@ static bool has_zero_of(const struct mgx_ins *quantize, const struct mgx_ins *ra
            mgx_is_nonnegative(range->in[0]);
 }
 
+// Does nobody else read it, but for what nobody reads any more?
+static bool reads_alone(const struct mgx_ins *reader, const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (use->user != reader && use->user->uses)
+            return false;
+    return true;
+}
+
 // What is quantized by a range, as a share of it; NULL: it is not.
 static struct mgx_ins *share(struct mgx_ins *ins)
 {
@@ -154,11 +185,16 @@ static struct mgx_ins *share(struct mgx_ins *ins)
                                 : NULL;
     if (!range || !has_zero_of(ins, range))
         return NULL;
-    const struct mgx_shape like = ins->in[0]->shape;
-    struct mgx_ins *x = mgx_emit_binary(ins, &mgx_op_mul, ins->in[0], part_over(ins, range, 2));
-    x = mgx_emit_binary(ins, &mgx_op_add, x, part_over(ins, range, 3));
+    struct mgx_ins *pool = ins->in[0], *from = pool;
+    const bool first = keeps_range(pool) && range->in[0] == pool->in[0] && reads_alone(ins, pool);
+    if (first)
+        from = pool->in[0];
+    const struct mgx_shape like = from->shape;
+    struct mgx_ins *x = mgx_emit_binary(ins, &mgx_op_mul, from, part_over(ins, &like, range, 2));
+    x = mgx_emit_binary(ins, &mgx_op_add, x, part_over(ins, &like, range, 3));
     struct mgx_ins *in[] = {x, mgx_emit_splat(ins, &like, (float)(1 / 255.0))};
-    return x && in[1] ? mgx_insert(ins->owner, ins, ins->op, ins->attr, in, 2, NULL, 0) : NULL;
+    x = x && in[1] ? mgx_insert(ins->owner, ins, ins->op, ins->attr, in, 2, NULL, 0) : NULL;
+    return x && first ? mgx_emit_again(ins, pool, &x, 1) : x;
 }
 
 static bool moves_all(const struct mgx_ins *ins)
@@ -172,7 +208,7 @@ static bool moves_all(const struct mgx_ins *ins)
 static struct mgx_ins *earlier(struct mgx_ins *ins)
 {
     struct mgx_ins *from = ins->in[0];
-    while (moves_all(from))
+    while (moves_all(from) || keeps_range(from))
         from = from->in[0];
     return from != ins->in[0] && from->next
                ? mgx_emit_unary(from->next, &mgx_op_byte_range, from) // beside what makes it
