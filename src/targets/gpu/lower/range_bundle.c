@@ -156,6 +156,8 @@ static enum mgx_status run_bytes(const struct bundle *k, const struct mgx_contex
     void *from = mgx_context_address(x, &k->p.plan->steps[action->from].in[action->x]);
     struct places at;
     find_places(k, x, action->range, &at);
+    if (action->met)
+        at.found[0] = x->scratch[MGX_PLAN_DEVICE] + action->call.kept_at;
     const struct gpu_arg list[] = {{&out, sizeof(void *), true},
                                    {&at.range, sizeof(void *), true},
                                    {&at.found[0], sizeof(void *), true},

@@ -28,8 +28,8 @@ struct gpu_range_action {
     struct gpu_wgmma_call *product;
     int from, x, range;
     int summed, zero; // of a product: as struct gpu_wgmma_product has them
-    int met,
-        met_range; // of a product whose blocks meet: the step that makes bytes, and that of the range; 0: none
+    // Where blocks meet: the step that makes bytes, and of a product that of the range; 0: they do not.
+    int met, met_range;
     bool said; // the step's detail is of this; before it was `before`
     const char *before;
 };

@@ -160,6 +160,7 @@ static int product_of(const struct gpu_range_plan *p, int range, int made,
     same.type = bytes->type;
     const bool all = mgx_plan_root(floats, &begin) == step->out_value && begin == 0 &&
                      mgx_plan_root(step->out_value, NULL) == step->out_value &&
+                     mgx_shape_elements(bytes) == mgx_shape_elements(&step->out_value->shape) &&
                      step->out_value->place == MGX_PLAN_SCRATCH;
     return all && gpu_product_is_bytes(&g->p) && mgx_shape_equal(&same, bytes) &&
                    mgx_shape_is_packed(bytes) && mgx_shape_is_packed(&step->out_value->shape) &&
@@ -240,8 +241,9 @@ enum mgx_status gpu_range_meetings_finish(const struct gpu_range_plan *p, struct
     assert(clear->unit);
     clear->kept_at = *bytes = mgx_align64(*bytes);
     for (int s = 0; s < p->plan->step_count; s++) {
-        struct gpu_call *call = p->actions[s].met ? &p->actions[s].product->base : NULL;
-        if (!call)
+        struct gpu_range_action *action = &p->actions[s];
+        struct gpu_call *call = action->product ? &action->product->base : &action->call;
+        if (!action->met)
             continue;
         call->kept = true;
         call->kept_at = *bytes;

@@ -625,8 +625,10 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (g->units == GPU_WGMMA_QUANTIZED || g->meets)
         GPU_PUT(out, range_scale);
     mgx_str_printf(out, "#define MEETS %d\n#define KEEPS %d\n", g->meets, g->keeps);
-    if (g->meets)
+    if (g->meets) {
+        GPU_PUT(out, meeting);
         GPU_PUT(out, wgmma_meet);
+    }
     mgx_str_put(out, "__shared__ u8 near_table[256];\n"
                      "#define PW_LOOK_UP(table, i) near_table[i]\n");
     if (mgx_type_is_half_or_bf16(c->out->type) || is_fp8(c->out->type))
