@@ -61,12 +61,12 @@ def scalar():
 
 
 def sums():
-    """A state: what came before and the new, times whether the sequence goes on."""
-    nodes = [helper.make_node("Cast", ["start"], ["s"], to=T.FLOAT), helper.make_node("Sub", ["one", "s"], ["keep"]),
-             helper.make_node("Mul", ["past", "keep"], ["old"]), helper.make_node("Add", ["old", "x"], ["present"]),
+    """A state: what came before, if the sequence goes on, and the new. Before its first request Triton has anything there, NaN too."""
+    nodes = [helper.make_node("Cast", ["start"], ["s"], to=T.BOOL), helper.make_node("Where", ["s", "none", "past"], ["old"]),
+             helper.make_node("Add", ["old", "x"], ["present"]),
              helper.make_node("Identity", ["present"], ["total"])]
     return model_of(nodes, [("x", T.FLOAT, ["batch", 2]), ("past", T.FLOAT, ["batch", 2]), ("start", T.INT32, ["batch", 1])],
-                    [("total", T.FLOAT, ["batch", 2]), ("present", T.FLOAT, ["batch", 2])], {"one": np.float32(1)})
+                    [("total", T.FLOAT, ["batch", 2]), ("present", T.FLOAT, ["batch", 2])], {"none": np.float32(0)})
 
 
 def heavy(rounds=60, width=512):
