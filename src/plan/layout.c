@@ -353,6 +353,15 @@ static bool makes_pixels(const struct mgx_ins *ins)
     return find_one(ins, &mgx_op_quant_convolution) || mgx_is_elementwise(ins);
 }
 
+// Rows of `row` values, which lie side by side, begin at whole lines.
+static void lay_rows_apart(struct mgx_shape *s, int64_t row, int64_t line)
+{
+    const int64_t apart = (row + line - 1) / line * line;
+    for (int i = 0; i < s->rank; i++)
+        if (s->lens[i] > 1 && s->strides[i] >= row)
+            s->strides[i] = s->strides[i] / row * apart;
+}
+
 // Is input `slot` of `user` the left operand of its product of bytes, or a view that keeps rows?
 static bool is_byte_rows(const struct mgx_ins *user, int slot)
 {
@@ -378,10 +387,7 @@ static void set_whole_rows(const struct mgx_plan *plan, const struct mgx_ins *in
         s->lens[last] < FEW || s->strides[last] != 1 || !mgx_shape_is_packed(s) ||
         (ins->op->flags & (MGX_OP_VIEW | MGX_OP_REGROUP)) || !is_only(ins, is_byte_rows))
         return;
-    const int64_t row = s->lens[last], apart = (row + line - 1) / line * line;
-    for (int i = 0; i < last; i++)
-        if (s->lens[i] > 1)
-            s->strides[i] = s->strides[i] / row * apart;
+    lay_rows_apart(s, s->lens[last], line);
 }
 
 static void set_whole_lines(const struct mgx_plan *plan, const struct mgx_ins *ins,
@@ -393,10 +399,7 @@ static void set_whole_lines(const struct mgx_plan *plan, const struct mgx_ins *i
         s->lens[1] < FEW || s->strides[1] != 1 || !mgx_shape_is_packed(s) || !makes_pixels(ins) ||
         !is_only(ins, is_byte_image) || !is_multiplied(ins))
         return;
-    const int64_t row = s->lens[1], apart = (row + line - 1) / line * line;
-    for (int i = 0; i < s->rank; i++)
-        if (i != 1 && s->lens[i] > 1)
-            s->strides[i] = s->strides[i] / row * apart;
+    lay_rows_apart(s, s->lens[1], line);
 }
 
 // --- heads ---
@@ -468,9 +471,7 @@ static void set_whole_heads(const struct mgx_plan *plan, const struct mgx_ins *i
     if (heads->rank < 2 || row % line == 0 ||
         row != heads->lens[heads->rank - 1] * heads->lens[heads->rank - 2])
         return;
-    for (int i = 0; i < s->rank; i++)
-        if (s->lens[i] > 1 && s->strides[i] >= row)
-            s->strides[i] = s->strides[i] / row * ((row + line - 1) / line * line);
+    lay_rows_apart(s, row, line);
 }
 
 // Row-major because the caller gets it so: a copy that followed its input would be copied again.

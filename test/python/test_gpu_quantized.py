@@ -900,8 +900,9 @@ def test_heads_that_are_no_lines(width):
     b.main.add_return([b.op("relu", [y])])
     b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
     assert ": ref (" not in b.program.explain()
-    got = np.array(b.program.run(b.feeds)[0])
-    assert (got != np.maximum(want, 0)).mean() < 0.02  # a row whose byte lay between two steps, to a ten-millionth
+    runs = [np.array(b.program.run(b.feeds)[0]) for _ in range(3)]
+    assert all(np.array_equal(r, runs[0]) for r in runs)
+    assert (runs[0] != np.maximum(want, 0)).mean() < 0.02  # a row whose byte lay between two steps, to a ten-millionth
 
 
 @pytest.mark.parametrize("channels", [24, 40, 122])

@@ -353,3 +353,15 @@ enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag)
     }
     return MGX_OK;
 }
+
+enum mgx_status gpu_bundles_find(struct mgx_plan *plan, gpu_bundle_run *run, struct mgx_diag *diag)
+{
+    for (int s = 0; s < plan->step_count; s++) {
+        const struct mgx_plan_bundle *bundle = plan->steps[s].bundle;
+        if (!bundle || bundle->run != run)
+            continue;
+        struct gpu_call *call = (struct gpu_call *)(uintptr_t)bundle->state;
+        TRY(gpu_unit_kernel(call->unit, "run", call->how.shared, &call->kernel, diag));
+    }
+    return MGX_OK;
+}

@@ -126,6 +126,11 @@ enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_
                              struct mgx_diag *diag);
 // Makes all units and finds the kernels.
 enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+// Finds the kernels of the bundles that `run` runs, whose states begin with a struct gpu_call.
+typedef enum mgx_status gpu_bundle_run(const void *state, const struct mgx_context *x, bool *done,
+                                       struct mgx_diag *diag);
+enum mgx_status gpu_bundles_find(struct mgx_plan *plan, gpu_bundle_run *run,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
 
 // Whether the attention kernel takes this pair of products, of floats or fp8, wherever their operands lie.
 bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *scores,

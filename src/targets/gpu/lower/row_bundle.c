@@ -121,12 +121,5 @@ enum mgx_status gpu_row_bundles(struct mgx_plan *plan, struct mgx_diag *diag)
 
 enum mgx_status gpu_row_bundles_finish(struct mgx_plan *plan, struct mgx_diag *diag)
 {
-    for (int s = 0; s < plan->step_count; s++) {
-        const struct mgx_plan_bundle *bundle = plan->steps[s].bundle;
-        if (!bundle || bundle->run != run)
-            continue;
-        struct pair *k = (struct pair *)(uintptr_t)bundle->state;
-        TRY(gpu_unit_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag));
-    }
-    return MGX_OK;
+    return gpu_bundles_find(plan, run, diag);
 }

@@ -18,8 +18,8 @@ const char *gpu_pointwise_share(const struct mgx_plan_offer *c, struct gpu_share
 void gpu_pointwise_emit_part(struct mgx_str *out, const struct mgx_plan_offer *c,
                              const struct gpu_share *share, int number);
 
-// Parts of a concat are made side by side, where nobody reads them sooner; to be said before other
-// bundles are made, as steps change places.
+// Parts of a concat are made side by side, where nobody reads them sooner, and sums that a product may
+// do itself stand beside it; to be said before other bundles are made, as steps change places.
 void gpu_side_settle(struct mgx_plan *plan);
 // Makes bundles of what no other one has; their kernels.
 enum mgx_status gpu_side_bundles(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;

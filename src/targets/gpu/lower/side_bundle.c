@@ -305,12 +305,5 @@ enum mgx_status gpu_side_bundles(struct mgx_plan *plan, struct mgx_diag *diag)
 
 enum mgx_status gpu_side_bundles_finish(struct mgx_plan *plan, struct mgx_diag *diag)
 {
-    for (int s = 0; s < plan->step_count; s++) {
-        const struct mgx_plan_bundle *bundle = plan->steps[s].bundle;
-        if (!bundle || bundle->run != run)
-            continue;
-        struct sides *k = (struct sides *)(uintptr_t)bundle->state;
-        TRY(gpu_unit_kernel(k->base.unit, "run", 0, &k->base.kernel, diag));
-    }
-    return MGX_OK;
+    return gpu_bundles_find(plan, run, diag);
 }
