@@ -21,7 +21,6 @@ enum { // CUdevice_attribute, CUfunction_attribute, CUlaunchAttributeID
     MAX_SHARED_MEMORY_OPTIN = 97,
     FUNCTION_MAX_DYNAMIC_SHARED = 8,
     FUNCTION_SHARED_CARVEOUT = 9,
-    LAUNCH_TOGETHER = 2,
     LAUNCH_CLUSTER = 4,
     LAUNCH_DEPENDENT = 6,
     MAP_UINT8 = 0,
@@ -194,7 +193,7 @@ static int prefer_cache(void *function)
 static int launch_extended(void *function, void *stream, const struct gpu_launch *how,
                            void **params)
 {
-    struct launch_attribute attributes[3];
+    struct launch_attribute attributes[2];
     struct launch_config config = {.grid = {how->grid[0], how->grid[1], how->grid[2]},
                                    .block = {how->block[0], how->block[1], how->block[2]},
                                    .shared = (unsigned)how->shared,
@@ -206,9 +205,6 @@ static int launch_extended(void *function, void *stream, const struct gpu_launch
     if (how->dependent)
         attributes[config.attribute_count++] =
             (struct launch_attribute){.id = LAUNCH_DEPENDENT, .value.allowed = 1};
-    if (how->together)
-        attributes[config.attribute_count++] =
-            (struct launch_attribute){.id = LAUNCH_TOGETHER, .value.allowed = 1};
     return cuda.launch_extended(&config, function, params, NULL);
 }
 

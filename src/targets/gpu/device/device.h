@@ -68,7 +68,6 @@ struct gpu_launch {
     size_t shared;              // bytes of memory a block has beyond what the source declares
     unsigned cluster;           // blocks along x that form one; 0 and 1: none
     bool dependent;             // may start early; the source waits for what comes before it
-    bool together;              // all its blocks are at work at once, or none is: they may meet
 };
 
 // Source text for the device's compiler, and what came of it.

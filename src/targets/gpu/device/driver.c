@@ -292,7 +292,7 @@ enum mgx_status driver_kernel_find(struct gpu_device *d, void *module, const cha
 static int launch(const struct driver *driver, void *stream, void *kernel,
                   const struct gpu_launch *how, void **params)
 {
-    if (driver->launch_extended && (how->cluster > 1 || how->dependent || how->together))
+    if (driver->launch_extended && (how->cluster > 1 || how->dependent))
         return driver->launch_extended(kernel, stream, how, params);
     return driver->calls->launch(kernel, how->grid[0], how->grid[1], how->grid[2], how->block[0],
                                  how->block[1], how->block[2], (unsigned)how->shared, stream,

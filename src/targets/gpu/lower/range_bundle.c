@@ -6,7 +6,6 @@
 //     q = quantize(pad(p), r)            one kernel (range_bytes.gpu), or nothing: then its readers
 //     y = product(q, w)                  read p and make the bytes on their way (wgmma_quantize.gpu)
 //     z = product(x, w) - sums of x      is one product (range_sums.c)
-//     q = quantize(product(...), r)      is one product whose blocks meet (range_meet.c)
 //
 // Holds: producers of a range stand in front of it, not far, and write all that it reads; of what is left undone
 // all readers do it. Steps that are done otherwise are one bundle, and what it cannot hold is done step by step.
@@ -26,7 +25,6 @@ enum { WIDTH = 1024, NARROW = 256 };
 struct bundle {
     struct gpu_range_plan p;
     int first, count;
-    struct gpu_call *clear; // of the first one of products whose blocks meet; NULL
 };
 
 // --- ranges ---
@@ -156,8 +154,6 @@ static enum mgx_status run_bytes(const struct bundle *k, const struct mgx_contex
     void *from = mgx_context_address(x, &k->p.plan->steps[action->from].in[action->x]);
     struct places at;
     find_places(k, x, action->range, &at);
-    if (action->met)
-        at.found[0] = x->scratch[MGX_PLAN_DEVICE] + action->call.kept_at;
     const struct gpu_arg list[] = {{&out, sizeof(void *), true},
                                    {&at.range, sizeof(void *), true},
                                    {&at.found[0], sizeof(void *), true},
@@ -165,29 +161,6 @@ static enum mgx_status run_bytes(const struct bundle *k, const struct mgx_contex
                                    {&from, sizeof(void *), true}};
     return d->api->launch(d, gpu_queue_stream(x->queue), action->call.kernel, &action->call.how,
                           list, MGX_COUNT(list), diag);
-}
-
-static enum mgx_status run_product(const struct bundle *k, const struct mgx_context *x, int s,
-                                   const struct mgx_plan_args *args, struct mgx_diag *diag)
-{
-    const struct gpu_range_action *action = &k->p.actions[s];
-    const struct mgx_plan_step *steps = k->p.plan->steps;
-    void *more[GPU_WGMMA_MORE];
-    int count = 0;
-    if (action->how == GPU_RANGE_QUANTIZING) {
-        struct places at;
-        find_places(k, x, action->range, &at);
-        more[count++] = at.range;
-        more[count++] = at.found[0];
-        more[count++] = at.found[1];
-        x->in[action->product->g.p.operand[0]] =
-            mgx_context_address(x, &steps[action->from].in[action->x]);
-    }
-    if (action->met) {
-        more[count++] = mgx_context_address(x, &steps[action->met].out);
-        more[count++] = mgx_context_address(x, &steps[action->met_range].out);
-    }
-    return gpu_wgmma_run(action->product, args, more, count, diag);
 }
 
 static enum mgx_status run_step(const struct bundle *k, const struct mgx_context *x, int s,
@@ -204,8 +177,16 @@ static enum mgx_status run_step(const struct bundle *k, const struct mgx_context
                                        .machine = k->p.plan->machine,
                                        .queue = x->queue,
                                        .context = (struct mgx_context *)(uintptr_t)x};
-    return action->product ? run_product(k, x, s, &args, diag)
-                           : step->kernel->run(step, &args, diag);
+    if (!action->product)
+        return step->kernel->run(step, &args, diag);
+    if (action->how == GPU_RANGE_SUMMING)
+        return gpu_wgmma_run(action->product, &args, NULL, 0, diag);
+    const struct mgx_plan_step *from = &k->p.plan->steps[action->from];
+    struct places at;
+    find_places(k, x, action->range, &at);
+    void *const more[] = {at.range, at.found[0], at.found[1]};
+    x->in[action->product->g.p.operand[0]] = mgx_context_address(x, &from->in[action->x]);
+    return gpu_wgmma_run(action->product, &args, more, MGX_COUNT(more), diag);
 }
 
 static enum mgx_status run_one(const struct bundle *k, const struct mgx_context *x, int s,
@@ -228,8 +209,6 @@ static enum mgx_status run(const void *state, const struct mgx_context *x, bool 
 {
     const struct bundle *k = state;
     *done = true;
-    if (k->clear)
-        TRY(gpu_range_meetings_run(&k->p, k->clear, x, diag));
     for (int s = k->first; s < k->first + k->count; s++)
         TRY(run_one(k, x, s, diag));
     return MGX_OK;
@@ -291,29 +270,15 @@ static bool drop_some(const struct gpu_range_plan *p)
     return any;
 }
 
-// Do blocks of one of these steps meet?
-static bool any_meet(const struct gpu_range_plan *p, int s, int last)
-{
-    bool any = false;
-    for (; s <= last; s++)
-        any = any || p->actions[s].met;
-    return any;
-}
-
-// `clear`: of the first bundle with a meeting; it is taken then.
 static enum mgx_status bundle(const struct gpu_range_plan *p, int s, int last,
-                              struct gpu_call **clear, struct mgx_diag *diag)
+                              struct mgx_diag *diag)
 {
     struct mgx_arena *arena = &p->plan->store.arena;
     struct bundle *k = MGX_NEW(arena, struct bundle);
     struct mgx_plan_bundle *bundle = MGX_NEW(arena, struct mgx_plan_bundle);
     if (!k || !bundle)
         return mgx_fail_memory(diag);
-    *k = (struct bundle){*p, s, last - s + 1, any_meet(p, s, last) ? *clear : NULL};
-    if (k->clear) {
-        TRY(gpu_range_meetings(p, k->clear, diag));
-        *clear = NULL;
-    }
+    *k = (struct bundle){*p, s, last - s + 1};
     *bundle = (struct mgx_plan_bundle){k->count, run, k};
     p->plan->steps[s].bundle = bundle;
     for (int i = s; i <= last; i++)
@@ -343,12 +308,9 @@ enum mgx_status gpu_range_bundles(struct mgx_plan *plan, struct mgx_diag *diag)
             gpu_range_tie(&p, s - 1, s); // one step is no bundle
     while (drop_some(&p)) {
     }
-    struct gpu_call *clear = MGX_NEW(&plan->store.arena, struct gpu_call);
-    if (!clear)
-        return mgx_fail_memory(diag);
     for (int s = 0, last; s < plan->step_count; s = last + 1)
         if ((last = last_of(&p, s)) > s)
-            TRY(bundle(&p, s, last, &clear, diag));
+            TRY(bundle(&p, s, last, diag));
     return MGX_OK;
 }
 
@@ -359,8 +321,6 @@ enum mgx_status gpu_range_bundles_finish(struct mgx_plan *plan, struct mgx_diag 
         if (!bundle || bundle->run != run)
             continue;
         const struct bundle *k = bundle->state;
-        if (k->clear)
-            TRY(gpu_range_meetings_finish(&k->p, k->clear, diag));
         for (int i = k->first; i < k->first + k->count; i++) {
             struct gpu_range_action *a = &k->p.actions[i];
             keep(&k->p, i);

@@ -28,9 +28,7 @@ struct gpu_range_action {
     struct gpu_wgmma_call *product;
     int from, x, range;
     int summed, zero; // of a product: as struct gpu_wgmma_product has them
-    // Where blocks meet: the step that makes bytes, and of a product that of the range; 0: they do not.
-    int met, met_range;
-    bool said; // the step's detail is of this; before it was `before`
+    bool said;        // the step's detail is of this; before it was `before`
     const char *before;
 };
 
@@ -64,21 +62,6 @@ void gpu_range_sums(const struct gpu_range_plan *p, int s);
 // The kernel of a product that does, and nothing else.
 enum mgx_status gpu_range_sum(const struct gpu_range_plan *p, int s,
                               struct mgx_diag *diag) MGX_NODISCARD;
-
-// --- range_meet.c ---
-// If one product's blocks, all at work at once, make the floats that step `made` makes bytes of, by the range of
-// step `range`: they do it all, where that is faster than `apart` microseconds more.
-enum mgx_status gpu_range_meet(const struct gpu_range_plan *p, int range, int made, double apart,
-                               struct mgx_plan_value *floats, bool *done,
-                               struct mgx_diag *diag) MGX_NODISCARD;
-// The kernel that clears what they meet by, if there are any; its place in a run's block; its launch.
-enum mgx_status gpu_range_meetings(const struct gpu_range_plan *p, struct gpu_call *clear,
-                                   struct mgx_diag *diag) MGX_NODISCARD;
-enum mgx_status gpu_range_meetings_finish(const struct gpu_range_plan *p, struct gpu_call *clear,
-                                          struct mgx_diag *diag) MGX_NODISCARD;
-enum mgx_status gpu_range_meetings_run(const struct gpu_range_plan *p, const struct gpu_call *clear,
-                                       const struct mgx_context *x,
-                                       struct mgx_diag *diag) MGX_NODISCARD;
 
 // --- range_bytes.c ---
 // If step s makes bytes by a range: by whom, and how.

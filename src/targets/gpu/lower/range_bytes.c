@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Who makes bytes of floats by a range: the products that read them (wgmma_quantize.gpu), or a kernel that
-// pads on its way (kernel/range_bytes.gpu). Both join the range first where nobody else needs it before; where
-// nobody has left any, the kernel's blocks meet for it.
+// pads on its way (kernel/range_bytes.gpu). Both join the range first where nobody else needs it before.
 //
 // Products read four bytes for each value then, once for every tile beside it and every tap, which the model
 // of the card weighs against a launch, what it reads and what it writes.
@@ -431,35 +430,6 @@ static unsigned blocks_of(int64_t turns, int64_t most)
     return (unsigned)((turns + rounds - 1) / rounds);
 }
 
-enum { MEETING_BLOCKS = 2, MOST_FLOATS = 48 }; // of a multiprocessor, of a thread's registers
-
-// Chunks of a thread where blocks that meet have all of them in their registers.
-static int each_alone(int64_t chunks, int64_t blocks)
-{
-    return (int)((chunks + blocks * GPU_THREADS - 1) / (blocks * GPU_THREADS));
-}
-
-// Is the range that of what becomes bytes, and of nothing else?
-static bool is_its_range(const struct gpu_range_plan *p, const struct found *f)
-{
-    int64_t at = 0, other = 0;
-    struct mgx_plan_value *x = p->plan->steps[f->range].in_value[0];
-    return mgx_plan_root(x, &at) == mgx_plan_root(f->from, &other) && at == other &&
-           mgx_shape_elements(&x->shape) == mgx_shape_elements(&f->from->shape) &&
-           mgx_shape_is_packed(&x->shape) && mgx_shape_is_packed(&f->from->shape);
-}
-
-// Does the kernel find the range itself, which nobody has left, before others ask for it?
-static bool meets_alone(const struct gpu_range_plan *p, const struct found *f)
-{
-    const struct gpu_properties *card = &gpu_machine(p->plan->machine)->device->properties;
-    const int64_t elements = mgx_shape_elements(&p->plan->steps[f->made].out_value->shape);
-    const int64_t most = (int64_t)card->units * MEETING_BLOCKS * GPU_THREADS * MOST_FLOATS;
-    return p->actions[f->range].how == GPU_RANGE_AS_IT_IS && card->features & GPU_DEPENDENT &&
-           f->put == f->made && f->put - f->range <= FAR && is_its_range(p, f) &&
-           reads_first(p, f, f->put) && elements % 4 == 0 && elements <= most;
-}
-
 static enum mgx_status make(const struct gpu_range_plan *p, const struct found *f,
                             struct mgx_diag *diag)
 {
@@ -475,27 +445,23 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
     const bool joined = joins(p, f, f->put);
     const int64_t elements = mgx_shape_elements(y);
     const int v = vector_of(moved ? line_of(y) : pad ? y->lens[1] : elements, elements);
-    const bool meets = meets_alone(p, f);
     int64_t begin = 0;
     int first = 0;
     const int parts = joined ? gpu_range_parts(p, f->range, &first) : 0;
-    if ((!joined && !pad && !meets) || !v || elements >= INT32_MAX / 2 ||
+    if ((!joined && !pad) || !v || elements >= INT32_MAX / 2 ||
         mgx_shape_space(&f->from->shape) >= INT32_MAX)
         return MGX_OK;
-    const int most = card->units * (meets ? MEETING_BLOCKS : A_UNIT);
-    const int each = meets ? each_alone(elements / v, most) : each_of(elements / v, most);
+    const int most = card->units * A_UNIT, each = each_of(elements / v, most);
     mgx_str_printf(&text,
                    "#define WIDTH %d\n#define PARTS %d\n#define FIRST_PARTS %d\n"
-                   "#define COUNT %d\n#define V %d\n#define EACH %d\n#define MEETS %d\n",
-                   GPU_THREADS, parts, first, (int)(elements / v), v, each, meets);
+                   "#define COUNT %d\n#define V %d\n#define EACH %d\n",
+                   GPU_THREADS, parts, first, (int)(elements / v), v, each);
     mgx_plan_root(moved ? put->in_value[0] : put->out_value, &begin);
     const char *why =
         moved ? emit_find_moved(&text, y, begin, v) : emit_find(&text, &f->from->shape, y, pad, v);
     GPU_PUT(&text, ordered_bits);
     GPU_PUT(&text, extremes);
     GPU_PUT(&text, range_scale);
-    if (meets)
-        GPU_PUT(&text, meeting);
     GPU_PUT(&text, range_bytes);
     if (why) {
         mgx_str_fini(&text);
@@ -508,17 +474,12 @@ static enum mgx_status make(const struct gpu_range_plan *p, const struct found *
     action->call.how = gpu_launch_for((elements / v + each - 1) / each);
     action->call.how.grid[0] = blocks_of(action->call.how.grid[0], most);
     action->call.how.dependent = card->features & GPU_DEPENDENT;
-    action->call.how.together = meets;
-    action->met = meets ? f->put : 0;
     action->call.unit = gpu_unit_of(m, "range_bytes", &text);
     mgx_str_fini(&text);
     if (moved)
         leave_out(p, f->made, "done by who reads it");
-    gpu_range_say(p, f->put,
-                  joined  ? "joins the range first"
-                  : meets ? "its blocks meet for the range"
-                          : "by a range");
-    settle(p, f, joined || meets, f->put);
+    gpu_range_say(p, f->put, joined ? "joins the range first" : "by a range");
+    settle(p, f, joined, f->put);
     return action->call.unit ? MGX_OK : mgx_fail_memory(diag);
 }
 
@@ -529,9 +490,7 @@ enum mgx_status gpu_range_bytes(const struct gpu_range_plan *p, int s, struct mg
     assert(s >= 0 && s < p->plan->step_count);
     if (!find(p, s, &f))
         return MGX_OK;
-    if (f.pad < 0 && f.put == s)
-        TRY(gpu_range_meet(p, f.range, s, pass_time(p->plan, &f), f.from, &done, diag));
-    if (f.count && !done && !meets_alone(p, &f))
+    if (f.count)
         TRY(quantize(p, &f, &done, diag));
     return done ? MGX_OK : make(p, &f, diag);
 }

@@ -10,8 +10,7 @@ const struct gpu_call *gpu_range_call(const struct gpu_range_plan *p, int s)
     const struct gpu_range_action *action = &p->actions[s];
     const struct gpu_call *call = action->product ? &action->product->base : step->state;
     const bool leaves = step->kernel == &gpu_kernel_wgmma || step->kernel->run == gpu_run_call;
-    return leaves && gpu_step_is_plain(step) && action->how != GPU_RANGE_LEFT_OUT && !action->met &&
-                   call->ranges
+    return leaves && gpu_step_is_plain(step) && action->how != GPU_RANGE_LEFT_OUT && call->ranges
                ? call
                : NULL;
 }

@@ -123,14 +123,14 @@ struct gpu_wgmma_size gpu_wgmma_size_of(const struct mgx_plan_offer *c,
 {
     enum { TABLE = 256, MORE = 1024 }; // of what an end looks up; of ones and of ranges besides
     const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
-    const bool much = g->summed || g->meets || g->units == GPU_WGMMA_QUANTIZED;
+    const size_t more = g->summed || g->units == GPU_WGMMA_QUANTIZED ? MORE : TABLE;
     return (struct gpu_wgmma_size){.rows = g->rows,
                                    .columns = g->p.columns,
                                    .unit = g->unit,
                                    .blocks = g->blocks,
                                    .units = g->units,
                                    .multiprocessors = card->units,
-                                   .shared_bytes = card->shared_bytes - (much ? MORE : TABLE),
+                                   .shared_bytes = card->shared_bytes - more,
                                    .image = g->image,
                                    .result_bytes = gpu_wgmma_result_bytes(c, g),
                                    .pairs = gpu_wgmma_pairs(c, g)};

@@ -68,9 +68,6 @@ struct gpu_wgmma_product {
     int summed, zero,
         beyond;  // beyond: values of a block behind the depth, where floats become bytes
     bool ranged; // it leaves the range of its results (ranged.h)
-    // Results become bytes by the range that all blocks meet for (kernel/wgmma_meet.gpu); keeps: they are left
-    // as floats, too.
-    bool meets, keeps;
     // Floats that become bytes: so many ranges are found in front, the first of them in one place; and which
     // of the extras is number 1 + i of byte_range's; 0: of another value.
     struct {
@@ -213,9 +210,8 @@ enum { GPU_WGMMA_TILES = 24 };
 // The tiles whose time, by a model of the card, is the shortest, the best one first; at most `most`
 // and GPU_WGMMA_TILES. How many; never 0 for 64 rows and 32 columns fit every card.
 int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *tiles, int most);
-// What the model says of the best of them, and of one.
+// What the model says of the best of them.
 double gpu_wgmma_microseconds(const struct gpu_wgmma_size *size);
-double gpu_wgmma_time(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size);
 // Bytes of shared memory through which its results pass.
 size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t);
 // Tiles of so many results.
@@ -262,7 +258,7 @@ struct gpu_wgmma_call {         // state of a step
     bool shared;  // that is done
     int tile_columns;
 };
-enum { GPU_WGMMA_MORE = 5 };
+enum { GPU_WGMMA_MORE = 3 };
 // Packs b and finds the kernels, when units are made; a launch, with arguments behind all others.
 enum mgx_status gpu_wgmma_finish(struct mgx_plan *plan, struct gpu_wgmma_call *k,
                                  struct mgx_diag *diag) MGX_NODISCARD;
@@ -286,20 +282,6 @@ struct gpu_wgmma_quantizing {  // floats that become bytes
 enum mgx_status gpu_wgmma_quantize(struct mgx_plan *plan, const struct mgx_plan_step *step,
                                    struct gpu_wgmma_quantizing *q, struct gpu_wgmma_call **out,
                                    struct mgx_diag *diag) MGX_NODISCARD;
-
-struct gpu_wgmma_meeting {
-    bool keeps; // floats are left, too
-    // Microseconds, by the model: of the launch that makes bytes of them else, to which the product's are added; and
-    // what it takes then.
-    double apart, met;
-};
-// A product of bytes, or of floats that become some, as one whose results become bytes in the same launch, which
-// has no more blocks than the card holds at once. *out NULL: there is none, or none that is faster.
-enum mgx_status gpu_wgmma_meet(struct mgx_plan *plan, const struct mgx_plan_step *step,
-                               const struct gpu_wgmma_call *product, struct gpu_wgmma_meeting *m,
-                               struct gpu_wgmma_call **out, struct mgx_diag *diag) MGX_NODISCARD;
-// Do results lie in whole lines of 16 columns?
-bool gpu_wgmma_leaves_lines(const struct mgx_shape *out, const struct gpu_wgmma_product *g);
 
 // The step's product as one that takes off what its extra `summed` - 1 is: sums of its rows times `zero`.
 enum mgx_status gpu_wgmma_sum(struct mgx_plan *plan, const struct mgx_plan_step *step, int summed,

@@ -52,12 +52,9 @@ static enum mgx_status take(struct again *a, const struct mgx_plan_step *step,
     struct mgx_plan_offer *c = &a->offer;
     const struct gpu_wgmma_call *bytes = step->state;
     struct gpu_wgmma_call *k = MGX_NEW(c->arena, struct gpu_wgmma_call);
-    // b lies as that one has it
-    const bool same = g->units != GPU_WGMMA_QUANTIZED && g->quads == bytes->g.quads;
+    const bool same = g->units != GPU_WGMMA_QUANTIZED; // b lies as that one has it
     void *packed =
-        same ? bytes->packed
-             : mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g) + gpu_wgmma_border_bytes(g),
-                                    c->diag);
+        same ? bytes->packed : mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g), c->diag);
     if (!k || !packed) {
         mgx_str_fini(text);
         return packed ? mgx_fail_memory(c->diag) : c->diag->status;
@@ -68,13 +65,10 @@ static enum mgx_status take(struct again *a, const struct mgx_plan_step *step,
                                  .shared = same,
                                  .tile_columns = t->columns};
     k->g.map.box = (unsigned)t->rows;
-    struct gpu_launch how =
+    const struct gpu_launch how =
         gpu_wgmma_launch(g, t, gpu_machine(c->machine)->device->properties.units);
-    how.together = g->meets;
     if (gpu_take_call(c, &k->base, text, &how, g->p.extra, g->p.extra_count) != MGX_PLAN_TAKEN)
         return c->diag->status;
-    k->fold_how = gpu_launch_for((int64_t)(g->fold.bytes / 16));
-    k->fold_how.dependent = k->base.how.dependent;
     if (g->ranged)
         gpu_leave_ranges(c, how.grid[0]);
     *out = k;
@@ -140,71 +134,6 @@ enum mgx_status gpu_wgmma_sum(struct mgx_plan *plan, const struct mgx_plan_step 
         return MGX_OK;
     const struct gpu_launch how = gpu_wgmma_launch(&g, &t, units);
     g.ranged = bytes->base.ranges && how.grid[0] <= GPU_RANGES_MOST;
-    if (!gpu_wgmma_emit(&text, &a.offer, &g, &t))
-        return take(&a, step, &g, &t, &text, out);
-    mgx_str_fini(&text);
-    return MGX_OK;
-}
-
-// Do so many blocks of it find room on a multiprocessor, with what they have beside their ring?
-static bool has_room(const struct gpu_wgmma_tile *t, size_t shared)
-{
-    enum { OF_MULTIPROCESSOR = 228 << 10, BESIDE = 2 << 10 };
-    return t->per_multiprocessor == 1 ||
-           (size_t)t->per_multiprocessor * (shared + BESIDE) <= OF_MULTIPROCESSOR;
-}
-
-// Microseconds of a product by this tile whose blocks meet. Those with several tiles multiply twice: for the range,
-// and for bytes.
-static double time_of_meeting(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size,
-                              bool keeps)
-{
-    static const double meeting = 1.6; // as networks show it; alone it takes 1.1
-    struct gpu_wgmma_size bytes = *size;
-    bytes.result_bytes -= keeps ? 0 : (int)sizeof(float) - 1;
-    return meeting + gpu_wgmma_time(t, &bytes) * (t->stays ? 2 : 1);
-}
-
-// The best tile whose blocks are all at work at once; false: there is none that is faster than to be apart.
-static bool find_tile(const struct gpu_wgmma_size *size, const struct gpu_wgmma_product *g,
-                      struct gpu_wgmma_meeting *m, struct gpu_wgmma_tile *t)
-{
-    static const double sure = 0.97;
-    struct gpu_wgmma_tile tiles[GPU_WGMMA_TILES];
-    const int count = gpu_wgmma_rank(size, tiles, GPU_WGMMA_TILES);
-    m->apart += gpu_wgmma_microseconds(size);
-    m->met = m->apart;
-    for (int i = 0; i < count; i++) {
-        const struct gpu_launch how = gpu_wgmma_launch(g, &tiles[i], size->multiprocessors);
-        const double time = time_of_meeting(&tiles[i], size, g->keeps);
-        const int64_t most = (int64_t)size->multiprocessors * tiles[i].per_multiprocessor;
-        if (tiles[i].turns || tiles[i].split > 1 || (tiles[i].stays && g->keeps) ||
-            how.grid[0] > most || !has_room(&tiles[i], how.shared) || time >= m->met)
-            continue;
-        m->met = time;
-        *t = tiles[i];
-    }
-    return m->met < sure * m->apart;
-}
-
-enum mgx_status gpu_wgmma_meet(struct mgx_plan *plan, const struct mgx_plan_step *step,
-                               const struct gpu_wgmma_call *product, struct gpu_wgmma_meeting *m,
-                               struct gpu_wgmma_call **out, struct mgx_diag *diag)
-{
-    assert(step->kernel == &gpu_kernel_wgmma && product->base.ranges > 0);
-    struct again a;
-    struct gpu_wgmma_product g = product->g;
-    struct gpu_wgmma_tile t;
-    struct mgx_str text = {0};
-    *out = NULL;
-    if (step->in_count > GPU_CALL_INPUTS)
-        return MGX_OK;
-    offer_again(plan, step, &a, diag);
-    g.meets = g.ranged = g.quads = true;
-    g.keeps = m->keeps;
-    const struct gpu_wgmma_size size = gpu_wgmma_size_of(&a.offer, &g);
-    if (!find_tile(&size, &g, m, &t))
-        return MGX_OK;
     if (!gpu_wgmma_emit(&text, &a.offer, &g, &t))
         return take(&a, step, &g, &t, &text, out);
     mgx_str_fini(&text);

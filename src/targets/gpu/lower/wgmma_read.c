@@ -345,23 +345,17 @@ static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_p
     return set_fold(c, g) ? NULL : "steps, padding or dilation beyond the copy engine's";
 }
 
-bool gpu_wgmma_leaves_lines(const struct mgx_shape *out, const struct gpu_wgmma_product *g)
+// Are results bytes in whole lines of 16?
+static bool leaves_quads(const struct mgx_shape *out, const struct gpu_wgmma_product *g)
 {
     enum { WHOLE = 16 };
-    assert(g->column_axis < out->rank);
-    bool lines = out->strides[g->column_axis] == 1 && out->lens[g->column_axis] % WHOLE == 0 &&
-                 g->unit % WHOLE == 0;
+    const bool bytes = mgx_type_is_byte(out->type) || mgx_type_is_fp8(out->type);
+    bool lines = bytes && gpu_wgmma_is_narrow(g->units) && out->strides[g->column_axis] == 1 &&
+                 out->lens[g->column_axis] % WHOLE == 0 && g->unit % WHOLE == 0;
     for (int i = 0; i < g->row_axis_count; i++)
         lines =
             lines && (out->lens[g->row_axes[i]] == 1 || out->strides[g->row_axes[i]] % WHOLE == 0);
     return lines;
-}
-
-// Are results bytes in whole lines of 16?
-static bool leaves_quads(const struct mgx_shape *out, const struct gpu_wgmma_product *g)
-{
-    const bool bytes = mgx_type_is_byte(out->type) || mgx_type_is_fp8(out->type);
-    return bytes && gpu_wgmma_is_narrow(g->units) && gpu_wgmma_leaves_lines(out, g);
 }
 
 bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,

@@ -133,8 +133,6 @@ static void emit_kernel_params(struct mgx_str *out, const struct mgx_plan_offer 
     if (g->units == GPU_WGMMA_QUANTIZED)
         mgx_str_put(out, ", GLOBAL float *range_at, const GLOBAL float *first_at, const GLOBAL "
                          "float *second_at");
-    if (g->meets)
-        mgx_str_put(out, ", GLOBAL u8 *bytes, GLOBAL float *range_to");
 }
 
 static void emit_struct(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -360,21 +358,13 @@ static void emit_quads(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_loads(out, c, g, names[kind], (enum kind)kind, QUAD);
     }
     emit_touch(out, c, g);
-    mgx_str_printf(out,
-                   "FUNCTION %s(const struct quad_columns *columns, const struct quad_wide *wide",
-                   g->meets ? "void finish_floats" : "u32 finish_quad");
+    mgx_str_put(out, "FUNCTION u32 finish_quad(const struct quad_columns *columns, const struct "
+                     "quad_wide *wide");
     emit_params(out, c, g);
-    mgx_str_printf(out,
-                   ", int row, int column, SUM x0, SUM x1, SUM x2, SUM x3%s)\n{\n"
-                   "    const SUM sums[4] = {x0, x1, x2, x3};\n%s",
-                   g->meets ? ", float *r" : "", g->meets ? "" : "    RESULT r[4];\n");
+    mgx_str_put(out, ", int row, int column, SUM x0, SUM x1, SUM x2, SUM x3)\n{\n"
+                     "    const SUM sums[4] = {x0, x1, x2, x3};\n    RESULT r[4];\n");
     emit_single_places(out, c, g);
     emit_values(out, c, g, QUAD);
-    if (g->meets) {
-        mgx_str_put(out, "}\n");
-        emit_place(out, c, g);
-        return;
-    }
     mgx_str_put(out, "    return four_");
     if (is_fp8(c->out->type))
         put_word_type(out, c, g);
@@ -622,13 +612,8 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         GPU_PUT(out, ordered_bits);
         GPU_PUT(out, wgmma_range);
     }
-    if (g->units == GPU_WGMMA_QUANTIZED || g->meets)
+    if (g->units == GPU_WGMMA_QUANTIZED)
         GPU_PUT(out, range_scale);
-    mgx_str_printf(out, "#define MEETS %d\n#define KEEPS %d\n", g->meets, g->keeps);
-    if (g->meets) {
-        GPU_PUT(out, meeting);
-        GPU_PUT(out, wgmma_meet);
-    }
     mgx_str_put(out, "__shared__ u8 near_table[256];\n"
                      "#define PW_LOOK_UP(table, i) near_table[i]\n");
     if (mgx_type_is_half_or_bf16(c->out->type) || is_fp8(c->out->type))

@@ -338,12 +338,6 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
     return count;
 }
 
-double gpu_wgmma_time(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
-{
-    assert(t->rows > 0 && size->rows > 0);
-    return time_of(t, size);
-}
-
 double gpu_wgmma_microseconds(const struct gpu_wgmma_size *size)
 {
     struct gpu_wgmma_tile best;
