@@ -111,6 +111,21 @@ def test_rows_in_another_order(kind, seed):
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize("kind", ["int8", "half", "float", "double"])
+def test_one_element_again_and_again(kind, seed):
+    """As statistics of a group that each of its channels reads."""
+    rng = np.random.default_rng([seed, 33, len(kind)])
+    groups, each = int(rng.integers(5000, 9000)), choose(rng, 7, 16, 48, 64)
+    x = rng.integers(-100, 100, [groups, 1]).astype(np.dtype({"half": "float16", "float": "float32", "double": "float64"}.get(kind, kind)))
+    p = migraphx.program()
+    m = p.get_main_module()
+    y = m.add_instruction(migraphx.op("multibroadcast", out_lens=[groups, each]), [m.add_parameter("x", migraphx.shape(type=kind + "_type", lens=[groups, 1]))])
+    m.add_return([m.add_instruction(migraphx.op("reshape", dims=[groups * each]), [y])])
+    p.compile("gpu")
+    assert np.array_equal(np.asarray(p.run({"x": x})[0]), np.repeat(x[:, 0], each)), p.explain()
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
 @pytest.mark.parametrize("op", ["softmax", "reduce_sum", "reduce_max"])
 def test_long_lanes_side_by_side(op, seed):
     """As of tokens: few lanes, that neighbours in memory belong to, each of up to some thousand values."""

@@ -8,7 +8,7 @@
 //
 //     rows    where what lies together stays together (channels of a pixel, that are shuffled): rows go
 //             through shared memory, 16 bytes a thread on both sides
-//     runs    where both lie alike along the last axis: 16 bytes a thread
+//     runs    where both lie alike along the last axis, or the input is one element along it: 16 bytes a thread
 //     tiles   where the input's last axis is another than the result's: 32 x 32 elements go through
 //             shared memory, so that both are touched in their order
 //     one     else: an element a thread
@@ -113,7 +113,10 @@ static void emit_runs(struct mgx_str *out, const struct gpu_loop *loop, size_t s
     }
     const struct gpu_chunk chunk = {"c", word_of(size), v, (int)size};
     gpu_emit_chunk(out, &chunk);
-    gpu_emit_chunk_load(out, &chunk, "in0", "at1");
+    if (loop->strides[1][loop->rank - 1])
+        gpu_emit_chunk_load(out, &chunk, "in0", "at1");
+    else // one element, again and again
+        mgx_str_printf(out, "    for (int k = 0; k < %d; k++)\n        c.v[k] = in0[at1];\n", v);
     gpu_emit_chunk_store(out, &chunk, "out", "at0");
     mgx_str_put(out, "}\n");
 }
