@@ -279,7 +279,7 @@ def quantized(b, y, s, z, shape):
 def test_attention(case):
     b = Builder([SEED, 6, case])
     kind = b.pick("int8", "uint8")
-    heads, rows, keys = b.pick(1, 3, 12), b.pick(8, 17, 128, 197), b.pick(16, 100, 128, 197, 300, 520)
+    heads, rows, keys = b.pick(1, 3, 12), b.pick(8, 17, 128, 197), b.pick(16, 100, 128, 197, 300, 520, 577, 1000)
     head, head_v, batch = b.pick(32, 64, 64, 96, 128), b.pick(16, 32, 64, 64, 128), b.pick(1, 2)
     check_attention(b, kind, heads, rows, keys, head, head_v, batch, b.rng.integers(2))
 

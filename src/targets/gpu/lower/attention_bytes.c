@@ -104,9 +104,11 @@ static size_t shared_bytes(const struct bytes *b)
     const struct mgx_shape *q = &b->a.scores->in[0]->shape, *w = &b->a.weigh->shape;
     const size_t head = (size_t)q->lens[q->rank - 1], head_v = (size_t)w->lens[w->rank - 1];
     const size_t rows = (size_t)(b->warps / b->shares) * STEP, keys = (size_t)b->keys;
+    const int64_t scored = b->a.scores->shape.lens[q->rank - 1];
     const size_t desks = (size_t)b->warps * (head_v * STEP + 64) * sizeof(float);
-    return PAD + (rows + keys) * (head + PAD) + keys * (head_v + PAD + 2 * sizeof(int32_t)) +
-           (b->shares > 1 ? desks : 0);
+    const size_t there = scored > b->keys ? 2 : 1; // groups
+    return PAD + rows * (head + PAD) + there * keys * (head + PAD + head_v + PAD) +
+           keys * 2 * sizeof(int32_t) + (b->shares > 1 ? desks : 0);
 }
 
 enum { GROUP = 128, WARPS = 4, MOST_WARPS = 7, SMALL_HEAD = 64, IN_REGISTERS = 208 };
@@ -138,13 +140,14 @@ static int fewest_idle(int64_t high)
 // twice if there are several.
 static void group_keys(struct bytes *b, int64_t keys, bool all)
 {
-    const int64_t step = DEEP * b->shares, most = all || b->shares > 1 ? 2 * GROUP : GROUP;
+    const bool at_once = all || (b->shares > 1 && keys <= 2 * GROUP);
+    const int64_t step = DEEP * b->shares, most = at_once ? 2 * GROUP : GROUP;
     const int64_t groups = (keys + most - 1) / most;
     b->keys = (int)(((keys + groups - 1) / groups + step - 1) / step * step);
 }
 
-// Up to 256 keys are shared by two warps, so that registers do for others, or where blocks are few by
-// four; up to 128 by none where blocks are many, nor up to 208 if a warp can hold them; if there is room
+// Up to 256 keys are shared by two warps, so that registers do for others, and more where blocks are few, by
+// four where they are fewer; up to 128 by none where blocks are many, nor up to 208 if a warp can hold them; if there is room
 // for what they show each other.
 static void divide(const struct mgx_plan_offer *c, struct bytes *b)
 {
@@ -154,7 +157,7 @@ static void divide(const struct mgx_plan_offer *c, struct bytes *b)
     const int64_t work = batches_of(s) * high, at_once = WARPS * (int64_t)card->units;
     const bool all = work >= 2 * at_once && holds_all(c, b, keys);
     b->warps = WARPS;
-    b->shares = keys <= 2 * GROUP && keys > DEEP ? 2 : 1;
+    b->shares = (keys <= 2 * GROUP && keys > DEEP) || (keys > 2 * GROUP && work < at_once) ? 2 : 1;
     if (b->shares == 2 && keys > 2 * DEEP && 2 * work < at_once)
         b->shares = WARPS;
     else if (all || (keys <= GROUP && work >= 2 * at_once))
