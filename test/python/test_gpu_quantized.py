@@ -418,7 +418,8 @@ def range_of(x):
 
 
 def producers(b, kind, shape):
-    """What leaves its range beside it: element-wise work, a normalisation, a mean, a maximum over windows, a product, parts of a concat."""
+    """What leaves its range beside it: element-wise work, a normalisation, a mean, a maximum over windows, a product, parts of a concat, a
+    convolution of channels each by itself."""
     x = (b.rng.standard_normal(shape) * b.rng.uniform(0.1, 10)).astype(np.float32)
     p = b.param(x)
     if kind == "pointwise":
@@ -435,15 +436,28 @@ def producers(b, kind, shape):
         w = b.rng.integers(-3, 4, (shape[-1], 64)).astype(np.float32)
         x = b.feeds["p0"] = np.rint(x)
         return b.op("dot", [p, b.op("multibroadcast", [b.literal(w)], out_lens=[*shape[:-2], *w.shape])]), x @ w
+    if kind.startswith("depthwise"):
+        x = b.feeds["p0"] = b.rng.integers(-100, 101, shape).astype(np.float32)
+        same, w = np.eye(shape[1], dtype=np.float32)[:, :, None, None], b.rng.integers(-9, 10, (shape[1], 1, 3, 3))
+        y = b.op("convolution", [p, b.literal(same)], padding=[0, 0], stride=[1, 1], dilation=[1, 1])  # channels lie last behind it
+        how = {"padding": [1, 1], "stride": [1, 1], "dilation": [1, 1], "group": shape[1]}
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)]), (3, 3), (2, 3))
+        want = np.einsum("nchwij,cij->nchw", windows, w[:, 0].astype(np.float32)) - np.float32(0.5)
+        if kind == "depthwise":
+            y = b.op("convolution", [y, b.literal(w.astype(np.float32))], **how)
+        else:
+            y = b.op("quantizelinear", [y, b.over(np.float32(1), shape), b.over(np.int8(0), shape)])
+            y = b.op("convert", [b.op("quant_convolution", [y, b.literal(w.astype(np.int8))], **how)], target_type="float_type")
+        return b.op("sub", [y, b.over(np.float32(0.5), shape)]), want
     parts = [b.op("relu", [p]), b.op("neg", [p])]
     return b.op("concat", parts, axis=len(shape) - 1), np.concatenate([np.maximum(x, 0), -x], -1)
 
 
 @pytest.mark.parametrize("shape", [[3, 5], [2, 40, 64], [1, 24, 30, 64], [2, 33, 130, 100]])
-@pytest.mark.parametrize("kind", ["pointwise", "softmax", "mean", "pooling", "product", "concat"])
+@pytest.mark.parametrize("kind", ["pointwise", "softmax", "mean", "pooling", "product", "concat", "depthwise", "depthwise_bytes"])
 def test_ranges_that_are_left(kind, shape):
     """A range follows from what the blocks in front leave: nothing is read once more."""
-    if kind == "pooling" and len(shape) != 4:
+    if kind in ("pooling", "depthwise", "depthwise_bytes") and len(shape) != 4:
         return
     b = Builder([SEED, 11, len(shape)])
     y, want = producers(b, kind, shape)

@@ -16,6 +16,7 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
 #include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/ranged.h"
 #include "targets/gpu/lower/tail.h"
 
 enum { MOST_LANES = 16, MOST_TAPS = 11, MOST_ALL_TAPS = 49, MOST_WIDE = 4, MOST_SPAN = 9 };
@@ -186,6 +187,12 @@ static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
         mgx_str_printf(&args, ", e%d", e);
         mgx_str_fini(&place);
     }
+    if (t->ranged) {
+        mgx_str_put(&params, GPU_RANGE_PARAMS);
+        mgx_str_put(&args, ", low, high");
+        mgx_str_put(&kernel, ", GLOBAL float *ranges");
+    }
+    gpu_emit_range_macros(out, t->ranged ? GPU_THREADS : 0);
     mgx_str_printf(out,
                    "#define PARAMS %s\n#define ARGS %s\n#define KERNEL_PARAMS %s\n"
                    "#define NUMBERS()%s\n",
@@ -302,13 +309,15 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return gpu_decline(c, why);
     }
     find_zero(c, &d);
-    d.tail.near = true;
-    d.tail.apart = d.ragged;
-    emit(&text, c, &d);
     const int64_t lines = up(c->out->lens[1], d.v);
     const struct gpu_launch how = {.grid = {(unsigned)((d.count + d.groups - 1) / d.groups),
                                             (unsigned)((lines + d.lanes - 1) / d.lanes), 1},
                                    .block = {GPU_THREADS, 1, 1}};
+    const int64_t blocks = (int64_t)how.grid[0] * how.grid[1];
+    d.tail.near = true;
+    d.tail.apart = d.ragged;
+    d.tail.ranged = gpu_is_ranged(c) && blocks > 0 && blocks <= GPU_RANGES_MOST;
+    emit(&text, c, &d);
     c->flops = 2.0 * (double)mgx_shape_elements(c->out) *
                (double)(d.window[0].kernel * d.window[1].kernel);
     c->detail = d.words      ? "four channels a word"
@@ -316,7 +325,10 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
                              : "a place a thread";
     if (d.tail.off)
         c->skip_in[d.tail.extra[d.tail.off - 1]] = true;
-    return gpu_take(c, &text, &how, in, gpu_tail_inputs(&d.tail, in));
+    const enum mgx_plan_answer answer = gpu_take(c, &text, &how, in, gpu_tail_inputs(&d.tail, in));
+    if (answer == MGX_PLAN_TAKEN && d.tail.ranged)
+        gpu_leave_ranges(c, blocks);
+    return answer;
 }
 
 const struct mgx_plan_kernel gpu_kernel_depthwise = {

@@ -80,6 +80,24 @@ void gpu_emit_range_end(struct mgx_str *out, int width)
                          "        ranges[2 * BLOCK + 1] = highs[0];\n    }\n");
 }
 
+void gpu_emit_range_macros(struct mgx_str *out, int width)
+{
+    assert(width >= 0);
+    if (!width) {
+        mgx_str_put(out, "#define RANGE_BEGIN()\n#define RANGE_END()\n");
+        return;
+    }
+    mgx_str_printf(out, "#define WIDTH %d\n", width);
+    GPU_PUT(out, ordered_bits);
+    GPU_PUT(out, extremes);
+    mgx_str_put(
+        out, "#define RANGE_BEGIN() SHARED float lows[WIDTH], highs[WIDTH]; float lowest = 0.0f, "
+             "highest = 0.0f, *low = &lowest, *high = &highest;\n"
+             "#define RANGE_END() fold_range(lows, highs, lowest, highest); if (THREAD == 0) { "
+             "ranges[2 * (BLOCK_Y * BLOCKS + BLOCK)] = lows[0]; "
+             "ranges[2 * (BLOCK_Y * BLOCKS + BLOCK) + 1] = highs[0]; }\n");
+}
+
 void gpu_leave_ranges(struct mgx_plan_offer *c, int64_t count)
 {
     struct gpu_call *call = c->state;

@@ -28,6 +28,11 @@ void gpu_emit_range_threads(struct mgx_str *out, int width, int each, int64_t re
 void gpu_emit_range_value(struct mgx_str *out, int width, const char *value);
 void gpu_emit_range_end(struct mgx_str *out, int width);
 
+// Of templates: RANGE_BEGIN() at the kernel's beginning, RANGE_END() where all its threads end, whose blocks are of two
+// axes; `low` and `high` are places between them, handed on as GPU_RANGE_PARAMS.
+#define GPU_RANGE_PARAMS ", float *low, float *high"
+void gpu_emit_range_macros(struct mgx_str *out, int width);
+
 // The offer was taken by a kernel that leaves so many, in its workspace behind what else is there: its last
 // parameter, GLOBAL float *ranges.
 void gpu_leave_ranges(struct mgx_plan_offer *c, int64_t count);

@@ -179,7 +179,10 @@ void gpu_emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const st
         gpu_emit_body_call(out, c->out->type, t->last->in_count);
     mgx_str_put(out, "    c.v[k] = ");
     gpu_emit_narrowed(out, c->out->type, t->last ? "y" : "v0");
-    mgx_str_put(out, ";\n    }\n");
+    mgx_str_put(
+        out, t->ranged
+                 ? ";\n    *low = lower(*low, c.v[k]);\n    *high = higher(*high, c.v[k]);\n    }\n"
+                 : ";\n    }\n");
     if (t->apart)
         mgx_str_printf(out, "    for (int k = 0; k < %d; k++)\n        out[at0 + k] = c.v[k];\n",
                        v);
