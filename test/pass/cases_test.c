@@ -3,7 +3,7 @@
 //
 //     === name of the case                 may name options: fast_math, changes_values
 //                                          (not compared), once (not run again), multiplies_bf16,
-//                                          multiplies_bytes, multiplies_fp8,
+//                                          multiplies_bytes, multiplies_fp8, leaves_ranges,
 //                                          near_bytes (64 KiB of them, and one thread),
 //                                          supported (the target takes what it is asked about)
 //     module: "main"                       the program before
@@ -35,7 +35,7 @@ struct one {
     const struct mgx_pass *pass;
     char *before, *after;
     bool fast_math, changes_values, once, multiplies_bf16, multiplies_bytes, multiplies_fp8,
-        near_bytes, supported;
+        leaves_ranges, near_bytes, supported;
 };
 
 static int failures, passed;
@@ -71,6 +71,7 @@ static enum mgx_status run_pass(const struct one *c, struct mgx_program *p, stru
                                              .target = {.multiplies_bf16 = c->multiplies_bf16,
                                                         .multiplies_bytes = c->multiplies_bytes,
                                                         .multiplies_fp8 = c->multiplies_fp8,
+                                                        .leaves_ranges = c->leaves_ranges,
                                                         .takes_bytes = takes_constants,
                                                         .near_bytes = c->near_bytes ? 1 << 16 : 0,
                                                         .threads = c->near_bytes,
@@ -238,6 +239,7 @@ static char *next_case(char *text, struct one *c)
     c->multiplies_bf16 = strstr(head, "multiplies_bf16") != NULL;
     c->multiplies_bytes = strstr(head, "multiplies_bytes") != NULL;
     c->multiplies_fp8 = strstr(head, "multiplies_fp8") != NULL;
+    c->leaves_ranges = strstr(head, "leaves_ranges") != NULL;
     c->supported = strstr(head, ", supported") != NULL;
     c->near_bytes = strstr(head, "near_bytes") != NULL;
     c->changes_values = strstr(head, "changes_values") != NULL;

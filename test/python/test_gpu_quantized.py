@@ -472,6 +472,61 @@ def test_ranges_that_are_left(kind, shape):
         assert found[0] == pytest.approx(scale, rel=1e-6) and found[1] == zero, (found, scale, zero)
 
 
+@pytest.mark.parametrize("shape", [[1, 24, 30, 64], [2, 33, 130, 100], [4, 64, 40, 40]])
+@pytest.mark.parametrize("kind", ["product", "depthwise", "depthwise_bytes"])
+def test_ranges_of_what_nobody_else_reads(kind, shape):
+    """Their kernels leave the range and no results, where they leave ranges at all."""
+    b = Builder([SEED, 22, shape[1]])
+    y, want = producers(b, kind, shape)
+    b.main.add_return([b.op("byte_range", [y])])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    assert ": ref (" not in said and (kind == "product" or "leaves its range alone" in said), said
+    scale, zero = range_of(want)
+    for _ in range(3):
+        found = np.array(b.program.run(b.feeds)[0])
+        assert found[0] == pytest.approx(scale, rel=1e-5) and found[1] == zero, (found, scale, zero)
+
+
+@pytest.mark.parametrize("case", range(2 * CASES))
+def test_large_values_computed_twice(case):
+    """Once for their range and once for their bytes, by two kernels that make the same numbers: the bytes are those of the floats."""
+    b = Builder([SEED, 23, case])
+    large = os.environ.get("MGX_TEST_DEVICE") == "cuda"
+    channels, columns, deep = b.pick(32, 64), b.pick(64, 96, 256), case % 2
+    size = int(np.sqrt(8e6 / (channels if deep else columns))) + b.pick(0, 1, 7) if large else b.pick(9, 20)
+    shape = [1, channels, size, size]
+    x, same = b.rng.integers(0, 256, shape).astype(np.float32), np.eye(channels, dtype=np.float32)
+    x.flat[0], x.flat[-1] = 0, 255
+    y = b.op("convolution", [b.param(x), b.literal(same[:, :, None, None])], padding=[0, 0], stride=[1, 1], dilation=[1, 1])
+    made, zero = made_bytes(b, b.op("relu", [y]), shape, True)
+    if deep:  # each channel by itself
+        w, how = b.rng.integers(-20, 21, (channels, 1, 3, 3)).astype(np.int8), {"padding": [1, 1], "group": channels}
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)]), (3, 3), (2, 3))
+        want = np.einsum("nchwij,cij->nchw", windows, w[:, 0].astype(np.float32))
+    else:
+        w, how = b.bytes("int8", [columns, channels, 1, 1]), {"padding": [0, 0], "group": 1}
+        want = np.einsum("nchw,oc->nohw", x, w[:, :, 0, 0].astype(np.float32))
+    y = b.op("convert", [b.op("quant_convolution", [made, b.literal(w), zero, b.literal(np.array([0], np.int8))], stride=[1, 1], dilation=[1, 1], **how)], target_type="float_type")
+    never = b.rng.integers(2) == 0
+    scales = (b.rng.random(want.shape[1]) * 0.1 + 0.01).astype(np.float32)[:, None, None]
+    y = b.op("mul", [y, b.op("multibroadcast", [b.literal(scales)], out_lens=list(want.shape))])
+    want = want * scales
+    if never:
+        y, want = b.op("relu", [y]), np.maximum(want, 0)
+    last, zero = made_bytes(b, y, list(want.shape), never)
+    b.main.add_return([last])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    assert ": ref (" not in said and (not large or ": gpu::wgmma" not in said or "leaves its range alone" in said), said
+    scale, zero = range_of(want)
+    expected = np.clip(np.rint(want.astype(np.float64) / scale) + zero, 0, 255)
+    for _ in range(3):
+        got = np.array(b.program.run(b.feeds)[0]).astype(np.float64)
+        apart = np.abs(got - expected)
+        assert apart.max() <= 1 and np.mean(apart > 0) < 1e-3, (apart.max(), np.mean(apart > 0))
+
+
 def test_ranges_of_two_that_stand_side_by_side():
     """Each range stands behind both that leave one: none is read once more, and none is taken for the other's."""
     b = Builder([SEED, 15])

@@ -282,6 +282,7 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   &mgx_pass_reduce_bytes,
                                                   &mgx_pass_repeat_dequantize,
                                                   &mgx_pass_spread_byte_range,
+                                                  &mgx_pass_compute_twice,
                                                   &mgx_pass_fuse_reduce,
                                                   &mgx_pass_fuse_pointwise,
                                                   &mgx_pass_fuse_attention,
@@ -320,6 +321,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     pass.target.takes = gpu_takes;
     pass.target.user = gpu_machine(machine)->device;
     pass.target.multiplies_fp8 = true;
+    pass.target.leaves_ranges = gpu_machine(machine)->device->properties.features & GPU_TENSOR_MAPS;
     pass.target.multiplies_bytes = facts & (MGX_QUANTIZED | MGX_INTEGER);
     struct mgx_plan_folder *folder = NULL;
     if (machine->host && !(folder = mgx_plan_folder_create(p, machine->host, &pass)))

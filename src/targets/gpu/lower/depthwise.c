@@ -317,6 +317,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     d.tail.near = true;
     d.tail.apart = d.ragged;
     d.tail.ranged = gpu_is_ranged(c) && blocks > 0 && blocks <= GPU_RANGES_MOST;
+    d.tail.alone = d.tail.ranged && gpu_is_range_alone(c);
     emit(&text, c, &d);
     c->flops = 2.0 * (double)mgx_shape_elements(c->out) *
                (double)(d.window[0].kernel * d.window[1].kernel);

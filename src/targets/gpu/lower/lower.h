@@ -25,7 +25,7 @@ struct gpu_call { // state of a step
     // joins them, in the card's block of a run.
     int ranges;
     size_t ranges_at, kept_at;
-    bool kept;
+    bool kept, ranges_alone;
 };
 
 // On the device, and all of what it seems.

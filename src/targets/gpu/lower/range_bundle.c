@@ -72,6 +72,11 @@ static void find_producers(const struct gpu_range_plan *p, int s)
     action->producers = producers;
     action->parts = gpu_range_parts(p, s, &action->first_parts);
     gpu_range_say(p, s, "joins what the steps in front leave");
+    if (producers == 1 && gpu_range_call(p, action->producer[0])->ranges_alone) {
+        p->actions[action->producer[0]].unread = true;
+        gpu_range_add(p, action->producer[0], "leaves its range alone");
+        gpu_range_tie(p, action->producer[0], s);
+    }
 }
 
 // Producers leave their ranges in room of their own, from now on: behind all else in a run's block.
@@ -163,6 +168,13 @@ static enum mgx_status run_bytes(const struct bundle *k, const struct mgx_contex
                           list, MGX_COUNT(list), diag);
 }
 
+// Where a step's results go; of those that nobody reads, to its ranges.
+static void *place_of(const struct bundle *k, const struct mgx_context *x, int s)
+{
+    return k->p.actions[s].unread ? x->scratch[MGX_PLAN_DEVICE] + gpu_range_call(&k->p, s)->kept_at
+                                  : mgx_context_address(x, &k->p.plan->steps[s].out);
+}
+
 static enum mgx_status run_step(const struct bundle *k, const struct mgx_context *x, int s,
                                 struct mgx_diag *diag)
 {
@@ -171,7 +183,7 @@ static enum mgx_status run_step(const struct bundle *k, const struct mgx_context
     for (int i = 0; i < step->in_count; i++)
         x->in[i] = step->skip[i] ? NULL : mgx_context_address(x, &step->in[i]);
     const struct mgx_plan_args args = {.in = x->in,
-                                       .out = mgx_context_address(x, &step->out),
+                                       .out = place_of(k, x, s),
                                        .workspace =
                                            x->scratch[step->side] + step->workspace_scratch,
                                        .machine = k->p.plan->machine,

@@ -27,6 +27,7 @@ struct gpu_range_action {
     struct gpu_call call; // of a join too
     struct gpu_wgmma_call *product;
     int from, x, range;
+    bool unread;      // of a producer: its range is all that is asked for
     int summed, zero; // of a product: as struct gpu_wgmma_product has them
     bool said;        // the step's detail is of this; before it was `before`
     const char *before;

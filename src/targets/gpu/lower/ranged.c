@@ -30,6 +30,22 @@ bool gpu_is_ranged(const struct mgx_plan_offer *c)
            c->ins->shape.type == MGX_FLOAT && has_range(c->ins, DEEPEST);
 }
 
+static bool is_read_else(const struct mgx_ins *ins, int depth)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (use->user->op != &mgx_op_byte_range &&
+            (!(use->user->op->flags & MGX_OP_VIEW) || depth == 0 ||
+             is_read_else(use->user, depth - 1)))
+            return true;
+    return !ins->uses;
+}
+
+bool gpu_is_range_alone(const struct mgx_plan_offer *c)
+{
+    enum { DEEPEST = 4 };
+    return gpu_is_ranged(c) && !is_read_else(c->ins, DEEPEST);
+}
+
 void gpu_emit_range_head(struct mgx_str *out, int width, enum mgx_type result,
                          const enum mgx_type *in, int in_count)
 {
@@ -92,7 +108,8 @@ void gpu_emit_range_macros(struct mgx_str *out, int width)
     GPU_PUT(out, extremes);
     mgx_str_put(
         out, "#define RANGE_BEGIN() SHARED float lows[WIDTH], highs[WIDTH]; float lowest = 0.0f, "
-             "highest = 0.0f, *low = &lowest, *high = &highest;\n"
+             "highest = 0.0f, *low = &lowest, *high = &highest; "
+             "if ((const GLOBAL char *)out == (const GLOBAL char *)ranges) out = 0;\n"
              "#define RANGE_END() fold_range(lows, highs, lowest, highest); if (THREAD == 0) { "
              "ranges[2 * (BLOCK_Y * BLOCKS + BLOCK)] = lows[0]; "
              "ranges[2 * (BLOCK_Y * BLOCKS + BLOCK) + 1] = highs[0]; }\n");
@@ -103,6 +120,7 @@ void gpu_leave_ranges(struct mgx_plan_offer *c, int64_t count)
     struct gpu_call *call = c->state;
     assert(call && count > 0 && count <= GPU_RANGES_MOST);
     call->ranges = (int)count;
+    call->ranges_alone = gpu_is_range_alone(c);
     call->ranges_at = mgx_align64(c->workspace);
     c->workspace = call->ranges_at + (size_t)count * 2 * sizeof(float);
 }

@@ -183,6 +183,7 @@ void gpu_emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const st
         out, t->ranged
                  ? ";\n    *low = lower(*low, c.v[k]);\n    *high = higher(*high, c.v[k]);\n    }\n"
                  : ";\n    }\n");
+    mgx_str_put(out, t->alone ? "    if (!out)\n        return;\n" : "");
     if (t->apart)
         mgx_str_printf(out, "    for (int k = 0; k < %d; k++)\n        out[at0 + k] = c.v[k];\n",
                        v);

@@ -18,6 +18,7 @@ struct gpu_tail {
     int off;       // 1 + the extra that kernels take off themselves, and is 0 here; 0: none is
     bool near;     // extras that are one number come as values e0, e1 ..., not as places
     bool ranged;   // results widen *low and *high (ranged.h)
+    bool alone;    // they are stored where there is a place for them
     bool apart;    // results are stored one by one: they begin at no multiple of their number
     uint64_t real; // operands of `last` that come as floats, though they are integers: a bit each
 };

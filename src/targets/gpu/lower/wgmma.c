@@ -132,7 +132,7 @@ struct gpu_wgmma_size gpu_wgmma_size_of(const struct mgx_plan_offer *c,
                                    .multiprocessors = card->units,
                                    .shared_bytes = card->shared_bytes - more,
                                    .image = g->image,
-                                   .result_bytes = gpu_wgmma_result_bytes(c, g),
+                                   .result_bytes = g->alone ? 0 : gpu_wgmma_result_bytes(c, g),
                                    .pairs = gpu_wgmma_pairs(c, g)};
 }
 
@@ -216,12 +216,14 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (why)
         return gpu_decline(c, why);
     struct gpu_wgmma_tile t;
+    g.alone = gpu_is_range_alone(c);
     if (!gpu_wgmma_choose(c, &g, &t))
         return c->diag->status == MGX_OK ? gpu_decline(c, "no tile fits the card")
                                          : MGX_PLAN_FAILED;
     const struct gpu_launch how =
         gpu_wgmma_launch(&g, &t, gpu_machine(c->machine)->device->properties.units);
     g.ranged = gpu_is_ranged(c) && how.grid[0] <= GPU_RANGES_MOST;
+    g.alone = g.ranged && g.alone;
     why = gpu_wgmma_emit(&text, c, &g, &t);
     if (why) {
         mgx_str_fini(&text);

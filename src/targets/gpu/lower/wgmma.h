@@ -68,6 +68,7 @@ struct gpu_wgmma_product {
     int summed, zero,
         beyond;  // beyond: values of a block behind the depth, where floats become bytes
     bool ranged; // it leaves the range of its results (ranged.h)
+    bool alone;  // and the results perhaps not
     // Floats that become bytes: so many ranges are found in front, the first of them in one place; and which
     // of the extras is number 1 + i of byte_range's; 0: of another value.
     struct {

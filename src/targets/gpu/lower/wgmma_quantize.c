@@ -94,6 +94,7 @@ enum mgx_status gpu_wgmma_quantize(struct mgx_plan *plan, const struct mgx_plan_
         return MGX_OK;
     g.summed = q->summed;
     g.zero = q->zero;
+    g.alone = bytes->base.ranges_alone;
     g.beyond = g.blocks * g.block - (int)(mgx_shape_elements(&bytes->weights.shape) / g.p.columns);
     const struct gpu_wgmma_size size = gpu_wgmma_size_of(&a.offer, &g);
     const struct gpu_wgmma_size before = gpu_wgmma_size_of(&a.offer, &bytes->g);
@@ -105,6 +106,7 @@ enum mgx_status gpu_wgmma_quantize(struct mgx_plan *plan, const struct mgx_plan_
                gpu_wgmma_microseconds(&size);
     const struct gpu_launch how = gpu_wgmma_launch(&g, &t, units);
     g.ranged = bytes->base.ranges && how.grid[0] <= GPU_RANGES_MOST;
+    g.alone = g.ranged && g.alone;
     g.range.parts = q->parts;
     g.range.first_parts = q->first_parts;
     for (int e = 0; e < g.p.extra_count; e++)
@@ -134,6 +136,7 @@ enum mgx_status gpu_wgmma_sum(struct mgx_plan *plan, const struct mgx_plan_step 
         return MGX_OK;
     const struct gpu_launch how = gpu_wgmma_launch(&g, &t, units);
     g.ranged = bytes->base.ranges && how.grid[0] <= GPU_RANGES_MOST;
+    g.alone = g.ranged && g.alone;
     if (!gpu_wgmma_emit(&text, &a.offer, &g, &t))
         return take(&a, step, &g, &t, &text, out);
     mgx_str_fini(&text);

@@ -263,7 +263,7 @@ static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c
     if (g->ranged)
         mgx_str_put(out,
                     "#pragma unroll\n    for (int j = 0; j < 8; j++)\n        see(seen, r[j]);\n");
-    mgx_str_put(out, "    write_");
+    mgx_str_put(out, g->alone ? "    if (c)\n        write_" : "    write_");
     put_word_type(out, c, g);
     mgx_str_put(out, "(c + at, r);\n}\n");
 }
@@ -411,7 +411,7 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
     }
     if (g->p.tail)
         gpu_emit_body_call(out, c->out->type, count);
-    mgx_str_put(out, "    ");
+    mgx_str_put(out, g->alone ? "    if (c)\n        " : "    ");
     if (is_cut(g))
         mgx_str_printf(out, "c[at] = cut_%s(y);", word_type(c->out->type));
     else
