@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/quantize.h"
-#include "base/clock.h"
 
 // --- options ---
 
@@ -215,47 +214,13 @@ static enum mgx_status run(void *user, const struct mgx_program *p, int sample,
     return mgx_program_run(p, &r, diag);
 }
 
-static enum mgx_status best_of_runs(const struct mgx_program *p, struct mgx_run *r, double *seconds,
+static enum mgx_status time_program(void *user, struct mgx_program *p, double *seconds,
                                     struct mgx_diag *diag)
 {
-    enum { LEAST = 4, MOST = 100 };
-    const double budget = 0.01, begin = mgx_clock_seconds();
-    *seconds = 1e30;
-    for (int i = 0; i < MOST && (i < LEAST || mgx_clock_seconds() - begin < budget); i++) {
-        const double start = mgx_clock_seconds();
-        TRY(mgx_program_run(p, r, diag));
-        const double took = mgx_clock_seconds() - start;
-        *seconds = took < *seconds ? took : *seconds;
-        for (int k = 0; k < r->result_count; k++)
-            mgx_tensor_release(&r->results[k]);
-    }
-    return MGX_OK;
-}
-
-// Of a program of a few parameters and one result.
-static enum mgx_status time_program(void *user, const struct mgx_program *p, double *seconds,
-                                    struct mgx_diag *diag)
-{
-    enum { MOST = 4 };
-    struct mgx_named_tensor params[MOST] = {0};
-    struct mgx_ins *ins[MOST];
-    struct mgx_tensor result = {0};
-    const int count = mgx_module_parameters(mgx_program_main(p), ins, MOST);
-    struct mgx_run r = {.params = params, .param_count = count, .results = &result};
-    enum mgx_status status = MGX_OK;
-    (void)user;
-    r.result_count = mgx_module_result_count(mgx_program_main(p));
-    for (int i = 0; i < count && i < MOST && status == MGX_OK; i++) {
-        params[i].name = mgx_parameter_name(ins[i]);
-        status = mgx_tensor_create(&params[i].tensor, &ins[i]->shape, diag);
-        if (status == MGX_OK)
-            mgx_tensor_generate(&params[i].tensor, (uint64_t)i);
-    }
-    if (status == MGX_OK)
-        status = best_of_runs(p, &r, seconds, diag);
-    for (int i = 0; i < MOST; i++)
-        mgx_tensor_release(&params[i].tensor);
-    return status;
+    const struct world *w = user;
+    const struct migraphx_compile_options options = {.values = {.fast_math = true}};
+    TRY(mgx_api_compile(p, w->target, &options, diag));
+    return mgx_api_time(p, seconds, diag);
 }
 
 static void progress(void *user, const char *what, int done, int total)
@@ -266,13 +231,14 @@ static void progress(void *user, const char *what, int done, int total)
 
 static struct mgx_quant_runner runner_of(struct world *w)
 {
-    // A card's runs are no measure of what an instruction takes, the reference's of nothing.
-    const bool cpu = strcmp(w->target->name, "cpu") == 0;
+    // The reference's runs are no measure of anything.
+    const bool timed = strcmp(w->target->name, "ref") != 0 && !w->options->reckon_time;
     return (struct mgx_quant_runner){.user = w,
                                      .samples = (int)w->options->samples.count,
                                      .compile = compile,
                                      .run = run,
-                                     .time = cpu && !w->options->reckon_time ? time_program : NULL,
+                                     .time = timed ? time_program : NULL,
+                                     .halves = w->target->memory != NULL,
                                      .progress = w->options->progress ? progress : NULL};
 }
 

@@ -25,6 +25,9 @@ migraphx_status mgx_api_samples_add(struct mgx_api_samples *s,
                                     const_migraphx_program_parameters_t data);
 enum mgx_status mgx_api_samples_copy(struct mgx_api_samples *out, const struct mgx_api_samples *in,
                                      struct mgx_diag *diag) MGX_NODISCARD;
+// Seconds of a run of a compiled program of a few parameters (time_run.c).
+enum mgx_status mgx_api_time(const struct mgx_program *p, double *seconds,
+                             struct mgx_diag *diag) MGX_NODISCARD;
 // Products may be quantized, nothing else: bad_param for any other name.
 migraphx_status mgx_api_products_only(const struct mgx_api_names *names, const char *who);
 

@@ -11,6 +11,7 @@ struct mgx_data_types {
     const struct mgx_op *const *keep; // operators that the target has for these types; ends with
                                       // NULL, NULL for none
     const struct mgx_map *spared;     // instructions that stay as they are, by address; NULL: none
+    const struct mgx_map *only;       // no others change; NULL: all
     bool saturate; // finite values beyond the target become its largest, not infinite
 };
 

@@ -58,7 +58,8 @@ static bool concerns(const struct mgx_data_types *d, const struct mgx_ins *ins)
 {
     const bool own = mgx_op_find(ins->op->name) == ins->op;
     if (!own || only_moves(ins->op) || ins->mod_count || is_listed(d->keep, ins->op) ||
-        (d->spared && mgx_map_find_pointer(d->spared, ins)))
+        (d->spared && mgx_map_find_pointer(d->spared, ins)) ||
+        (d->only && !mgx_map_find_pointer(d->only, ins)))
         return false;
     bool any = is_listed_type(d, ins->shape.type);
     for (int i = 0; i < ins->in_count; i++)

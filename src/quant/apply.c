@@ -7,6 +7,7 @@
 //     x + f(conv)  =>   dequantizelinear(quantizelinear(x, s, z), s, z) + f(conv)      residual.c
 //     y            =>   y - sum(mean(x) (w' s - w))                         bias corrected, last
 //     dot(x, w)    =>   convert(dot(convert(x), convert(w)))                of 16 bits, before all of it
+//     dot(x, w)    =>   convert(dot(convert[half](x), convert[half](w)))      kept in 16 bits, halve.c
 //
 // What that means is said by the IR alone; targets turn the pairs into products of integers where
 // they can. A value that several sites read in one range is quantized once. Values that are never
@@ -339,11 +340,11 @@ enum mgx_status mgx_recipe_apply(const struct mgx_recipe *r, const struct mgx_si
     enum mgx_status status = MGX_OK;
     mgx_arena_init(&w.arena);
     for (int64_t i = 0; i < sites->count && status == MGX_OK; i++)
-        if (r->v[i].type != MGX_FLOAT)
+        if (mgx_recipe_is_narrow(&r->v[i]))
             status = narrow_site(&w, &sites->v[i], &r->v[i]);
     for (int64_t i = 0; i < w.count && status == MGX_OK; i++)
         if (!w.v[i].by)
             mgx_quant_share(w.v[i].x, w.v[i].result);
     mgx_arena_fini(&w.arena);
-    return status;
+    return status == MGX_OK ? mgx_recipe_halve(r, sites, diag) : status;
 }

@@ -10,6 +10,10 @@
 // order and length.
 enum mgx_status mgx_recipe_apply(const struct mgx_recipe *r, const struct mgx_sites *sites,
                                  bool correct_bias, struct mgx_diag *diag) MGX_NODISCARD;
+// Computes the products of MGX_HALF in half, as quantize_fp16 would (halve.c); those of 16 bits
+// stay what they are. Their instructions are others then.
+enum mgx_status mgx_recipe_halve(const struct mgx_recipe *r, const struct mgx_sites *sites,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
 // Lets sums of x and what narrow convolutions end with read `narrow`, x quantized and dequantized,
 // as far as they stand behind it (residual.c): they add in bytes then, and nobody needs x in float.
 void mgx_quant_share(struct mgx_ins *x, struct mgx_ins *narrow);

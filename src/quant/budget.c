@@ -6,6 +6,7 @@
 //     cut     the longest beginning of that order whose error as a whole, measured, is within the
 //             budget, found by halving
 //     fill    what comes next in the order, one by one, as long as it fits; a few tries
+//     halve   on cards, what stays wide is computed in half, if that fits too
 //
 // Errors of single roundings add up like noise, so the order is near the best one; that the budget
 // is kept is measured on the whole, never reckoned. Cost: a compilation and a run of all samples
@@ -16,7 +17,7 @@
 #include <string.h>
 
 #include "quant/apply.h"
-#include "quant/weights.h"
+#include "quant/gain.h"
 
 enum { FILL_TRIES = 8 };
 
@@ -27,8 +28,9 @@ struct search {
     const struct mgx_quant_runner *runner;
     struct mgx_quant_results reference;
     struct mgx_arena arena;
-    struct mgx_map times; // a product's text -> its gain
-    bool *narrow;         // of each entry: quantized in this trial?
+    struct mgx_quant_clock clock;
+    bool *narrow; // of each entry: quantized in this trial?
+    bool halved;  // are the others computed in half?
     int64_t *order;
     int64_t count; // of the order
     struct mgx_diag *diag;
@@ -49,7 +51,7 @@ static enum mgx_status apply_to(const struct search *s, struct mgx_program *p)
     for (int64_t i = 0; status == MGX_OK && i < trial.count; i++) {
         trial.v[i] = s->recipe->v[i];
         if (!s->narrow[i])
-            trial.v[i].type = MGX_FLOAT;
+            trial.v[i].type = s->halved ? MGX_HALF : MGX_FLOAT;
     }
     if (status == MGX_OK)
         status = mgx_recipe_apply(&trial, &sites, s->options->correct_bias, s->diag);
@@ -94,131 +96,6 @@ static void report(const struct search *s, const char *what, int64_t done, int64
         s->runner->progress(s->runner->user, what, (int)done, (int)total);
 }
 
-// --- time ---
-
-// A program of one product: its activations are parameters, its weights as they are.
-static enum mgx_status lone_input(struct mgx_module *m, const struct mgx_site *site, int input,
-                                  struct mgx_ins **out, struct mgx_diag *diag)
-{
-    const struct mgx_shape *s = &site->ins->in[input]->shape;
-    const struct mgx_shape plain = mgx_shape_make(s->type, s->rank, s->lens);
-    struct mgx_weights w;
-    if (!site->constant[input]) {
-        *out = mgx_add_parameter(m, input ? "y" : "x", &plain);
-        return mgx_program_status(m->program, diag);
-    }
-    enum mgx_status status = mgx_weights_open(&w, site, input, diag);
-    if (status == MGX_OK) {
-        struct mgx_tensor share = mgx_tensor_share(&w.value);
-        struct mgx_weights there = w;
-        there.at = mgx_add_return(m, NULL, 0); // literals go to the front, views before it
-        struct mgx_ins *core = there.at ? mgx_weights_literal(&there, &share, diag) : NULL;
-        *out = core ? mgx_weights_dress(&there, core) : NULL;
-        status = *out ? MGX_OK : mgx_fail_memory(diag);
-    }
-    mgx_weights_close(&w);
-    return status;
-}
-
-static enum mgx_status lone_product(const struct mgx_site *site, struct mgx_program **out,
-                                    struct mgx_diag *diag)
-{
-    struct mgx_ins *in[2] = {NULL, NULL};
-    TRY(mgx_program_create(out, &mgx_ops, diag));
-    struct mgx_module *m = mgx_program_main(*out);
-    for (int i = 0; i < 2; i++)
-        TRY(lone_input(m, site, i, &in[i], diag));
-    struct mgx_ins *end = mgx_module_return(m);
-    struct mgx_ins *y = mgx_insert(m, end, site->ins->op, site->ins->attr, in, 2, NULL, 0);
-    mgx_add_return(m, &y, 1);
-    return mgx_program_status(*out, diag);
-}
-
-static enum mgx_status narrow_lone(const struct search *s, const struct mgx_recipe_entry *e,
-                                   struct mgx_program *p)
-{
-    struct mgx_recipe one = *s->recipe;
-    struct mgx_recipe_entry entry = *e;
-    struct mgx_sites sites;
-    struct mgx_arena arena;
-    mgx_arena_init(&arena);
-    one.v = &entry;
-    one.count = 1;
-    enum mgx_status status = mgx_sites_find(p, NULL, 0, &arena, &sites, s->diag);
-    if (status == MGX_OK && sites.count == 1)
-        status = mgx_recipe_apply(&one, &sites, false, s->diag);
-    mgx_arena_fini(&arena);
-    return status;
-}
-
-static enum mgx_status time_of(const struct search *s, struct mgx_program *p, double *seconds)
-{
-    TRY(s->runner->compile(s->runner->user, p, s->diag));
-    return s->runner->time(s->runner->user, p, seconds, s->diag);
-}
-
-static enum mgx_status measure_gain(struct search *s, const struct mgx_site *site,
-                                    const struct mgx_recipe_entry *e, double *gain)
-{
-    struct mgx_program *wide = NULL, *narrow = NULL;
-    struct mgx_str text = {0};
-    double a = 0, b = 0;
-    enum mgx_status status = lone_product(site, &wide, s->diag);
-    if (status == MGX_OK)
-        status = mgx_program_clone(&narrow, wide, s->diag);
-    if (status == MGX_OK)
-        status = narrow_lone(s, e, narrow);
-    if (status == MGX_OK)
-        mgx_program_print(&text, narrow);
-    double *known = mgx_map_find(&s->times, mgx_str_text(&text));
-    if (status == MGX_OK && !known) {
-        status = time_of(s, wide, &a);
-        if (status == MGX_OK)
-            status = time_of(s, narrow, &b);
-        known = MGX_NEW(&s->arena, double);
-        char *key = mgx_arena_strdup(&s->arena, mgx_str_text(&text));
-        if (status == MGX_OK && (!known || !key || !mgx_map_put(&s->times, key, known)))
-            status = mgx_fail_memory(s->diag);
-        if (known)
-            *known = (a - b) * 1e6;
-    }
-    *gain = known ? *known : 0;
-    mgx_str_fini(&text);
-    mgx_program_destroy(wide);
-    mgx_program_destroy(narrow);
-    return status;
-}
-
-// Of lengths that may vary the least.
-static double least_elements(const struct mgx_shape *s)
-{
-    double count = 1;
-    for (int i = 0; i < s->rank; i++)
-        count *= fmax(1, (double)mgx_shape_dim(s, i).min);
-    return count;
-}
-
-// Without a clock: two thirds of what the multiplications take at 25 G a second.
-static double reckon_gain(const struct mgx_site *site)
-{
-    const struct mgx_shape *w = &site->ins->in[1]->shape;
-    const bool dot = site->ins->op == &mgx_op_dot;
-    const double axis = fmax(1, (double)mgx_shape_dim(w, dot ? w->rank - 2 : 0).min);
-    const double terms = dot ? axis : least_elements(w) / axis;
-    return least_elements(&site->ins->shape) * terms / 25e9 * 1e6 * 2 / 3;
-}
-
-static enum mgx_status find_gain(struct search *s, const struct mgx_site *site,
-                                 const struct mgx_recipe_entry *e, double *gain)
-{
-    const bool fixed = mgx_shape_is_static(&site->ins->in[0]->shape) &&
-                       mgx_shape_is_static(&site->ins->in[1]->shape);
-    if (s->runner->time && fixed)
-        return measure_gain(s, site, e, gain);
-    *gain = reckon_gain(site);
-    return MGX_OK;
-}
-
 // --- alone ---
 
 static double error_of(const struct search *s, const struct mgx_quant_distance *d)
@@ -240,7 +117,7 @@ static enum mgx_status measure_alone(struct search *s, const struct mgx_sites *s
         s->narrow[i] = false;
         e->measured = true;
         e->error = fmin(d.relative, 1e30); // agreement is too coarse to order by
-        TRY(find_gain(s, &sites->v[i], e, &e->gain));
+        TRY(mgx_quant_gain(&s->clock, &sites->v[i], e, &e->gain));
     }
     report(s, "measuring products", s->recipe->count, s->recipe->count);
     return MGX_OK;
@@ -324,14 +201,31 @@ static enum mgx_status fill(struct search *s, int64_t from, double *error)
     return MGX_OK;
 }
 
+// What did not become narrow takes half its time in 16 bits, where those are faster than floats.
+static enum mgx_status halve(struct search *s, double *error)
+{
+    bool yes = false, any = false;
+    double e;
+    for (int64_t i = 0; i < s->recipe->count; i++)
+        any |= !s->narrow[i];
+    if (!s->runner->halves || !any)
+        return MGX_OK;
+    s->halved = true;
+    TRY(budget_fits(s, &yes, &e));
+    s->halved = yes;
+    *error = yes ? e : *error;
+    return MGX_OK;
+}
+
 static void settle(struct search *s, double error)
 {
     struct mgx_recipe *r = s->recipe;
+    const enum mgx_type wide = s->halved ? MGX_HALF : MGX_FLOAT;
     for (int64_t i = 0; i < r->count; i++) {
         struct mgx_recipe_entry *e = &r->v[i];
-        if (e->type == MGX_FLOAT || s->narrow[i])
+        if (s->narrow[i])
             continue;
-        e->type = MGX_FLOAT;
+        e->type = wide;
         if (!e->why)
             e->why = e->error > s->options->budget && s->options->metric == MGX_QUANT_RELATIVE
                          ? "its error alone is above the budget"
@@ -352,6 +246,7 @@ static enum mgx_status search(struct search *s, const struct mgx_sites *sites)
     sort_gains(s);
     TRY(cut(s, &kept, &error));
     TRY(fill(s, kept, &error));
+    TRY(halve(s, &error));
     settle(s, error);
     return MGX_OK;
 }
@@ -363,6 +258,8 @@ enum mgx_status mgx_recipe_fit(struct mgx_recipe *r, const struct mgx_program *p
     assert(options->budget >= 0 && runner->run && runner->compile);
     struct search s = {
         .recipe = r, .program = p, .options = options, .runner = runner, .diag = diag};
+    s.clock =
+        (struct mgx_quant_clock){.recipe = r, .runner = runner, .arena = &s.arena, .diag = diag};
     struct mgx_program *sites_of = NULL;
     struct mgx_sites sites;
     mgx_arena_init(&s.arena);
@@ -377,7 +274,7 @@ enum mgx_status mgx_recipe_fit(struct mgx_recipe *r, const struct mgx_program *p
         status = search(&s, &sites);
     mgx_program_destroy(sites_of);
     mgx_quant_results_fini(&s.reference);
-    mgx_map_fini(&s.times);
+    mgx_map_fini(&s.clock.times);
     mgx_arena_fini(&s.arena);
     return status;
 }

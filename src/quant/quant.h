@@ -42,9 +42,12 @@ struct mgx_quant_runner {
     // Results as struct mgx_run has them.
     enum mgx_status (*run)(void *user, const struct mgx_program *p, int sample,
                            struct mgx_tensor *results, int result_count, struct mgx_diag *diag);
-    // Seconds of a run of a compiled program on any inputs. NULL: time is reckoned, not measured.
-    enum mgx_status (*time)(void *user, const struct mgx_program *p, double *seconds,
+    // Compiles a program, and gives the seconds of a run on any inputs, which lie where it reads
+    // them. NULL: time is reckoned, not measured.
+    enum mgx_status (*time)(void *user, struct mgx_program *p, double *seconds,
                             struct mgx_diag *diag);
+    // Products that bytes do not pay for compute in half, the time of wide ones is half's: a card.
+    bool halves;
     // How far it is, "calibrating" 3 of 8; may be NULL.
     void (*progress)(void *user, const char *what, int done, int total);
 };

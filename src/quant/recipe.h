@@ -8,6 +8,8 @@
 //         input 0 -2.1 2.64
 //     instruction main:dot:0 float_type
 //         why "an error of 0.2 alone"
+//     instruction main:dot:1 half_type
+//         why "it would not be faster"
 //     end 0123456789abcdef
 //
 // Holds: entries have names of their own, low <= 0 <= high are finite, numbers print with all their
@@ -37,8 +39,9 @@ struct mgx_recipe_input {
 struct mgx_recipe_entry {
     const char *name;   // "main:convolution:0": module, operator, its number there
     const char *origin; // what the model calls it; NULL if it is not known
-    enum mgx_type type; // of the factors; MGX_FLOAT: it stays wide,
-    const char *why;    // ... and why
+    enum mgx_type
+        type;        // of the factors; MGX_HALF: it computes in 16 bits, MGX_FLOAT: it stays wide,
+    const char *why; // ... and why
     struct mgx_recipe_input in[2];
     struct mgx_doubles smooth; // input 0 is divided by it along its last axis; empty: it is not
     struct mgx_doubles means;  // of input 0 by channel, for correcting the bias; may be empty
@@ -56,6 +59,12 @@ struct mgx_recipe {
     double budget, error; // what was allowed, and what came out
     enum mgx_quant_metric metric;
 };
+
+// Does it compute with factors of 8 bits?
+static inline bool mgx_recipe_is_narrow(const struct mgx_recipe_entry *e)
+{
+    return e->type == MGX_INT8 || mgx_type_is_fp8(e->type);
+}
 
 void mgx_recipe_init(struct mgx_recipe *r);
 void mgx_recipe_fini(struct mgx_recipe *r);

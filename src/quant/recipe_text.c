@@ -107,13 +107,15 @@ static enum mgx_status one_of(struct mgx_scan *s, const char *const *names, cons
     return mgx_scan_expected(s, what);
 }
 
-static enum mgx_status scan_type(struct mgx_scan *s, enum mgx_type *out)
+// `wide`: or the types of products that are left out.
+static enum mgx_status scan_type(struct mgx_scan *s, bool wide, enum mgx_type *out)
 {
     int64_t type;
     const char *at = s->at;
     TRY(mgx_scan_type(s, &type));
     *out = (enum mgx_type)type;
-    if (*out != MGX_INT8 && *out != MGX_FLOAT && !mgx_type_is_fp8(*out))
+    const bool left = *out == MGX_FLOAT || (wide && *out == MGX_HALF);
+    if (*out != MGX_INT8 && !left && !mgx_type_is_fp8(*out))
         return mgx_scan_fail(s, at, MGX_UNSUPPORTED, "products are not quantized to %s",
                              mgx_type_name(*out));
     return MGX_OK;
@@ -158,7 +160,7 @@ static enum mgx_status scan_entry(struct mgx_scan *s, struct mgx_recipe *r)
     struct mgx_recipe_entry e = {0};
     const char *at = s->at;
     TRY(mgx_scan_string(s, " \t\r\n", &e.name));
-    TRY(scan_type(s, &e.type));
+    TRY(scan_type(s, true, &e.type));
     if (mgx_recipe_find(r, e.name))
         return mgx_scan_fail(s, at, MGX_INVALID, "%s comes twice", e.name);
     for (enum mgx_status status = MGX_OK; status == MGX_OK;) {
@@ -197,7 +199,7 @@ static enum mgx_status scan_setting(struct mgx_scan *s, struct mgx_recipe *r)
     static const char *const weights[] = {"channels", "whole", NULL};
     int i = 0;
     if (mgx_scan_accept_word(s, "type"))
-        return scan_type(s, &r->type);
+        return scan_type(s, false, &r->type);
     if (mgx_scan_accept_word(s, "method")) {
         TRY(one_of(s, mgx_quant_method_names, "a method", &i));
         r->method = (enum mgx_quant_method)i;
@@ -296,8 +298,9 @@ void mgx_recipe_print_table(struct mgx_str *out, const struct mgx_recipe *r)
                    "gain (us)");
     for (int64_t i = 0; i < r->count; i++) {
         put_row(out, &r->v[i], width);
-        narrow += r->v[i].type != MGX_FLOAT;
-        gain += r->v[i].type != MGX_FLOAT && r->v[i].measured ? r->v[i].gain : 0;
+        const bool is_narrow = mgx_recipe_is_narrow(&r->v[i]);
+        narrow += is_narrow;
+        gain += is_narrow && r->v[i].measured ? r->v[i].gain : 0;
     }
     mgx_str_printf(out, "%" PRId64 " of %" PRId64 " products in %s", narrow, r->count,
                    mgx_type_name(r->type));

@@ -144,7 +144,7 @@ CASE(answers_may_be_what_counts)
     mgx_program_destroy(p);
 }
 
-static enum mgx_status slow_when_narrow(void *user, const struct mgx_program *p, double *seconds,
+static enum mgx_status slow_when_narrow(void *user, struct mgx_program *p, double *seconds,
                                         struct mgx_diag *diag)
 {
     (void)user, (void)diag;
@@ -170,6 +170,73 @@ CASE(what_is_not_faster_stays_wide)
     CHECK_NEAR(r.v[0].gain, -1e6, 1e-3);
     mgx_recipe_fini(&r);
     mgx_program_destroy(p);
+}
+
+// --- on a card ---
+
+static int timed;   // programs
+static bool is_odd; // was there one of another kind?
+
+// On a card wide products come in half, and narrow ones as bytes that leave half.
+static enum mgx_status slow_in_half(void *user, struct mgx_program *p, double *seconds,
+                                    struct mgx_diag *diag)
+{
+    struct mgx_ins *in[2] = {NULL, NULL};
+    const struct mgx_module *m = mgx_program_main(p);
+    const int count = mgx_module_parameters(m, in, 2);
+    const bool narrow = world_count(p, "dequantizelinear");
+    (void)user, (void)diag;
+    const enum mgx_type type = in[count > 0 ? count - 1 : 0]->shape.type;
+    timed++;
+    is_odd |= mgx_module_result(m, 0)->shape.type != MGX_HALF ||
+              world_count(p, "quantizelinear") != 0 ||
+              !(narrow ? type == MGX_INT8 || type == MGX_UINT8 : type == MGX_HALF);
+    *seconds = narrow ? 1 : 3;
+    return MGX_OK;
+}
+
+static int count_of_type(const struct mgx_recipe *r, enum mgx_type type)
+{
+    int count = 0;
+    for (int64_t i = 0; i < r->count; i++)
+        count += r->v[i].type == type;
+    return count;
+}
+
+// The rival is half, and what does not fit the budget in bytes may in half.
+CASE(cards_weigh_bytes_against_half)
+{
+    static const double budgets[] = {0, 0.004, 0.01, 1};
+    static const int halves[] = {0, LAYERS, -1, 0};
+    for (int i = 0; i < 4; i++) {
+        struct world world;
+        struct mgx_recipe r;
+        struct mgx_diag diag = {0};
+        struct mgx_program *p = NULL;
+        state = 12345;
+        fill(&world, 1);
+        struct mgx_program *wide = network(1);
+        struct mgx_quant_options options = world_options();
+        struct mgx_quant_runner runner = world_runner(&world);
+        CHECK_OK(mgx_program_clone(&p, wide, &diag), diag);
+        options.budget = budgets[i];
+        runner.time = slow_in_half;
+        runner.halves = true;
+        timed = 0;
+        CHECK_OK(mgx_quantize(p, &options, &runner, NULL, &r, &diag), diag);
+        CHECK(!is_odd);
+        CHECK_INT(timed, 4); // the second and the third layer are one problem
+        const struct mgx_quant_distance d = distance(&world, wide, p);
+        CHECK(d.relative <= budgets[i]);
+        CHECK_NEAR(r.error, d.relative, 1e-6);
+        CHECK_NEAR(r.v[2].gain, 2e6, 1);
+        CHECK(halves[i] < 0 || count_of_type(&r, MGX_HALF) == halves[i]);
+        CHECK_INT(count_of_type(&r, MGX_HALF) > 0, world_count(p, "convert") > 0);
+        CHECK_INT(count_of_type(&r, MGX_FLOAT), i == 0 ? LAYERS : 0);
+        mgx_recipe_fini(&r);
+        mgx_program_destroy(wide);
+        mgx_program_destroy(p);
+    }
 }
 
 static double error_with(double outlier, bool smooth, bool correct)
@@ -235,5 +302,5 @@ CASE(biases_are_corrected)
 }
 
 TEST_MAIN(ROW(budgets_are_kept) ROW(lengths_may_vary) ROW(answers_may_be_what_counts)
-              ROW(what_is_not_faster_stays_wide) ROW(outliers_move_into_the_weights)
-                  ROW(biases_are_corrected))
+              ROW(what_is_not_faster_stays_wide) ROW(cards_weigh_bytes_against_half)
+                  ROW(outliers_move_into_the_weights) ROW(biases_are_corrected))

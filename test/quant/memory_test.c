@@ -17,14 +17,15 @@ static const float x[6] = {1, -2, 3, 0.5f, 100, 0.25f};
 static enum mgx_status quantize(struct world *w, struct mgx_program *p, int way,
                                 struct mgx_diag *diag)
 {
-    const struct mgx_quant_runner runner = world_runner(w);
+    struct mgx_quant_runner runner = world_runner(w);
     struct mgx_quant_options options = world_options();
     struct mgx_recipe recipe;
     if (way == 2)
         return mgx_quantize_weights4(p, 2, false, diag);
     options.correct_bias = options.smooth = options.keep = true;
     options.asymmetric = way;
-    options.budget = way ? 0.5 : -1;
+    options.budget = way ? 1e-2 : -1; // some in bytes, others in half
+    runner.halves = way;
     const enum mgx_status status = mgx_quantize(p, &options, &runner, NULL, &recipe, diag);
     if (status == MGX_OK)
         mgx_recipe_fini(&recipe);

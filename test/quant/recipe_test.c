@@ -15,6 +15,8 @@ static const char entries[] = "instruction \"main:convolution:0\" int8_type\n"
                               "    cost 0.001 12.5\n"
                               "instruction \"main:dot:7\" float_type\n"
                               "    why \"an error of 0.2 alone\"\n"
+                              "instruction \"main:dot:10\" half_type\n"
+                              "    why \"it would not be faster\"\n"
                               "instruction \"main:dot:8\" int8_type\n"
                               "    input 0 -1 1\n    input 1 0 3\n    smooth {1, 2, 0.25}\n";
 
@@ -47,7 +49,7 @@ CASE(what_is_read_is_what_was_written)
     struct mgx_diag diag;
     CHECK(text.size > 0);
     CHECK(parse(&r, text.text, text.size, &diag));
-    CHECK_INT(r.count, 3);
+    CHECK_INT(r.count, 4);
     CHECK(r.asymmetric && r.per_tensor && r.has_budget);
     CHECK_INT(r.method, MGX_QUANT_ENTROPY);
     CHECK_INT(r.metric, MGX_QUANT_TOP);
@@ -128,6 +130,8 @@ CASE(messages_say_where)
          "line 2, column 1: expected 'instruction' or 'end' but the text ends"},
         {"migraphx quantization 1\ntype int32_type end",
          "line 2, column 5: products are not quantized to int32_type"},
+        {"migraphx quantization 1\ntype half_type\nend",
+         "line 2, column 5: products are not quantized to half_type"},
         {"migraphx quantization 1\ninstruction a int8_type input 2 0 1 end",
          "line 2, column 30: a product has inputs 0 and 1, not 2"},
         {"migraphx quantization 1\ninstruction a int8_type input 0 1 2 end",
