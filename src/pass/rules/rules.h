@@ -9,6 +9,7 @@ extern const struct mgx_rules mgx_rules_activation; // gelu, silu, ... as one op
 extern const struct mgx_rules mgx_rules_scalar;     // constants combine, what is neutral goes
 extern const struct mgx_rules mgx_rules_linear;     // scale and shift through convolution and dot
 extern const struct mgx_rules mgx_rules_branches;   // sums of convolutions of one input
+extern const struct mgx_rules mgx_rules_backwards;  // transposed convolutions of stride 1
 extern const struct mgx_rules mgx_rules_hoist;      // pointwise operators before broadcasts
 extern const struct mgx_rules mgx_rules_hoist_constants;
 extern const struct mgx_rules mgx_rules_reduce;  // reductions of reductions and of broadcasts

@@ -234,6 +234,11 @@ CASE(direct_convolutions)
                  "@3 = convolution_backwards[padding={1, 0},stride={2, 2},dilation={1, 1},"
                  "group=2](x,w)\n@4 = broadcast[axis=1,out_lens={1, 8, 7, 10}](b)\n"
                  "@5 = add(@3,@4)\n@6 = @return(@5)\n");
+    WITHIN(1e-4, "x = @param:x -> float_type, {2, 6, 5, 7}, {210, 35, 7, 1}\n"
+                 "w = @param:w -> float_type, {6, 4, 3, 2}, {24, 6, 2, 1}\n"
+                 "r = @param:r -> float_type, {2, 8, 4, 8}, {256, 32, 8, 1}\n"
+                 "@3 = convolution_backwards[padding={3, 0, 2, 1},stride={1, 1},dilation={2, 2},"
+                 "group=2](x,w)\n@4 = add(@3,r)\n@5 = relu(@4)\n@6 = @return(@5)\n");
 }
 
 CASE(a_factor_on_the_input_of_a_convolution)

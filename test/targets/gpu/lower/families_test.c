@@ -94,7 +94,8 @@ static const struct {
     {"gpu::direct", IMAGE "w = @param:w -> float_type, {8, 1, 3, 3}, {9, 9, 3, 1}\n"
                           "y = convolution[" CONV ",group=8](x, w)\n" Y},
     {"gpu::direct", IMAGE "w = @param:w -> float_type, {8, 4, 3, 3}, {36, 9, 3, 1}\n"
-                          "y = convolution_backwards[" CONV ",group=1](x, w)\n" Y},
+                          "y = convolution_backwards[padding={1, 1},stride={2, 2},"
+                          "dilation={1, 1},group=1](x, w)\n" Y},
     {"gpu::pointwise", LINES "z = exp(x)\ny = add(z, x)\n" Y},
     {"gpu::reduce", LINES "y = reduce_sum[axes={1}](x)\n" Y},
     {"gpu::softmax", LINES "y = softmax[axis=1](x)\n" Y},
