@@ -223,6 +223,13 @@ static enum mgx_status time_program(void *user, struct mgx_program *p, double *s
     return mgx_api_time(p, seconds, diag);
 }
 
+static enum mgx_status weigh(void *user, struct mgx_program *p, mgx_weight_told *tell, void *to,
+                             struct mgx_diag *diag)
+{
+    const struct world *w = user;
+    return mgx_api_weigh(p, w->target, tell, to, diag);
+}
+
 static void progress(void *user, const char *what, int done, int total)
 {
     const struct world *w = user;
@@ -239,6 +246,7 @@ static struct mgx_quant_runner runner_of(struct world *w)
                                      .run = run,
                                      .time = timed ? time_program : NULL,
                                      .halves = w->target->memory != NULL,
+                                     .weigh = timed && w->target->weigh ? weigh : NULL,
                                      .progress = w->options->progress ? progress : NULL};
 }
 

@@ -296,6 +296,20 @@ static enum mgx_status check_device(const struct mgx_target *target,
                           target->name, device);
 }
 
+enum mgx_status mgx_api_weigh(struct mgx_program *p, const struct mgx_target *target,
+                              mgx_weight_told *tell, void *to, struct mgx_diag *diag)
+{
+    assert(p && target->weigh);
+    static const struct migraphx_compile_options plain = {.values.fast_math = true};
+    struct migraphx_compile_options all;
+    TRY(compile_options_copy(&all, &plain, diag));
+    enum mgx_status status = complete(&all, diag);
+    if (status == MGX_OK)
+        status = target->weigh(p, &all.values, tell, to, diag);
+    compile_options_fini(&all);
+    return status;
+}
+
 enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *target,
                                 const struct migraphx_compile_options *options,
                                 struct mgx_diag *diag)

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "format/format.h"
 #include "format/mxr.h"
+#include "quant/recipe.h"
 #include "targets/sizes.h"
 
 static void program_fini(struct migraphx_program *program)
@@ -366,6 +367,17 @@ static migraphx_status say(char **out, const struct mgx_program *p,
     return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
 }
 
+// Of a program that keeps how it was quantized, and one that does not has nothing to say.
+static void explain_quantization(const struct mgx_program *p, struct mgx_str *out)
+{
+    struct mgx_diag quiet = {.status = MGX_OK};
+    struct mgx_recipe recipe;
+    if (mgx_recipe_of(&recipe, p, &quiet) != MGX_OK)
+        return;
+    mgx_recipe_explain(out, &recipe);
+    mgx_recipe_fini(&recipe);
+}
+
 static void explain(const struct mgx_program *p, struct mgx_str *out)
 {
     const struct mgx_executable *executable = p->executable;
@@ -373,6 +385,7 @@ static void explain(const struct mgx_program *p, struct mgx_str *out)
         executable->target->explain(p, out);
     if (executable->sizes)
         mgx_sizes_explain(executable->sizes, out);
+    explain_quantization(p, out);
 }
 
 migraphx_status migraphx_program_explain(char **out, const_migraphx_program_t program)

@@ -19,6 +19,7 @@ struct mgx_build {
     struct mgx_plan_tuner tuner;
     struct mgx_plan_values all;  // the plan's values and the temporaries that steps needed
     struct mgx_plan_steps steps; // becomes the plan's
+    bool only_steps;             // struct mgx_plan_settings
     bool host_ends;              // parameters and results are the host's
 };
 

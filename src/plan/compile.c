@@ -245,6 +245,8 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
     TRY(mgx_plan_carried_begin(b, diag));
     TRY(mgx_plan_build_steps(b, diag));
     mgx_plan_build_unread(b);
+    if (b->only_steps)
+        return MGX_OK;
     TRY(mgx_plan_build_schedule(b, diag));
     TRY(mgx_plan_build_live(b, diag));
     TRY(mgx_plan_build_constants(b, diag));
@@ -337,6 +339,7 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
                                     const struct mgx_plan_settings *settings, struct mgx_diag *diag)
 {
     struct mgx_build b = {.plan = plan,
+                          .only_steps = settings->only_steps,
                           .host_ends = settings->offload_copy || !plan->machine->memory};
     plan->base.memory = b.host_ends ? NULL : plan->machine->memory;
     b.tuner.machine = plan->machine;
@@ -352,7 +355,7 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
     enum mgx_status status = settle(p, settings, late, diag);
     if (status == MGX_OK)
         status = build_tuned(&b, settings->tune.cache, diag);
-    if (status == MGX_OK)
+    if (status == MGX_OK && !settings->only_steps)
         status = mgx_plan_build_bodies(plan, settings, mgx_plan_compile, diag);
     mgx_tuning_fini(&b.tuner.used);
     mgx_tuning_fini(&b.tuner.carried);

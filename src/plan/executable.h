@@ -9,6 +9,11 @@ struct mgx_target;
 struct mgx_params;
 struct mgx_sizes;
 
+// Of a step: what its instructions came from, microseconds with factors of 8 bits, and if they had
+// 16.
+typedef void mgx_weight_told(void *to, const struct mgx_strings *origin, double narrow,
+                             double wide);
+
 struct mgx_executable { // first member of a target's own struct, which sets the first of these
     const struct mgx_target *target;
     struct mgx_params *params;        // targets/params.h

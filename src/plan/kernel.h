@@ -28,6 +28,12 @@ enum mgx_plan_answer { MGX_PLAN_DECLINED, MGX_PLAN_TAKEN, MGX_PLAN_FAILED };
 // A constant of this many bytes or more may lie at any address; smaller ones suit their type.
 enum { MGX_PLAN_WEIGHT_BYTES = 16 << 10 };
 
+// Microseconds of a step by the target's model: as it is, with factors of 8 bits, and if its values
+// had 16. 0 and 0: the model does not say.
+struct mgx_plan_weight {
+    double narrow, wide;
+};
+
 struct mgx_plan_offer {
     // The call:
     const struct mgx_ins *ins;
@@ -54,6 +60,7 @@ struct mgx_plan_offer {
     const char *why;        // reason of a refusal, static text
     const char *detail;     // what was chosen ("winograd 4x4"), static or in the arena
     double flops;
+    struct mgx_plan_weight weight;
     size_t packed_bytes; // of packed constants, that run reads in place of inputs it skips
     struct mgx_diag *diag;
 };

@@ -98,6 +98,16 @@ static void put_step(const struct mgx_plan *plan, const struct mgx_plan_step *st
     mgx_str_printf(out, "\t%s\n", read_by(step));
 }
 
+void mgx_plan_weigh(const struct mgx_program *p, mgx_weight_told *tell, void *to)
+{
+    const struct mgx_plan *plan = (const struct mgx_plan *)p->executable;
+    for (int i = 0; i < plan->step_count; i++) {
+        const struct mgx_plan_step *step = &plan->steps[i];
+        if (step->weight.narrow > 0 || step->weight.wide > 0)
+            tell(to, &step->ins->origin, step->weight.narrow, step->weight.wide);
+    }
+}
+
 void mgx_plan_list(const struct mgx_program *p, struct mgx_str *out)
 {
     const struct mgx_plan *plan = (const struct mgx_plan *)p->executable;

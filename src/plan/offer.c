@@ -43,6 +43,7 @@ enum mgx_plan_answer mgx_plan_ask(const struct mgx_plan_kernel *kernel, struct m
     c->workspace = 0;
     c->in_place = -1;
     c->flops = 0;
+    c->weight = (struct mgx_plan_weight){0, 0};
     c->packed_bytes = 0;
     c->why = c->detail = NULL;
     memset(c->skip_in, 0, (size_t)c->in_count);

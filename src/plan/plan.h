@@ -53,7 +53,8 @@ struct mgx_plan_step {
     const void *next;         // the target's own: what a step soon after reads first; or NULL
     const char *detail, *why; // for the explanation
     double flops;             // of products: multiplications and additions
-    size_t packed_bytes;      // of constants, that are read in place of inputs it skips
+    struct mgx_plan_weight weight;
+    size_t packed_bytes; // of constants, that are read in place of inputs it skips
 };
 
 struct mgx_plan_result {
@@ -116,6 +117,7 @@ struct mgx_plan_settings {
     bool offload_copy;    // parameters and results are the host's, whatever memory the machine has
     bool output_params;   // the caller brings the bytes of results, as parameters main:#output_<n>
     bool exhaustive_tune; // every candidate kernel is measured
+    bool only_steps;      // to be looked at (mgx_plan_weigh): kernels are chosen, nothing is made
     struct mgx_tuning_options tune;
     struct mgx_plan_shared *shared; // packed constants of other plans of the model; NULL: none
     struct mgx_plan_makeshift *makeshift; // NULL: the best kernels, whatever they have to pack
@@ -135,6 +137,8 @@ enum mgx_status mgx_plan_run(const struct mgx_program *p, struct mgx_run *run,
 void mgx_plan_destroy(struct mgx_executable *executable); // NULL is allowed
 void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out);
 void mgx_plan_list(const struct mgx_program *p, struct mgx_str *out); // in list.c
+// What the steps with a weight are made of, and weigh.
+void mgx_plan_weigh(const struct mgx_program *p, mgx_weight_told *tell, void *to); // in list.c
 // What a file is to bring beside the program (plan/carried.h); borrowed from the plan.
 enum mgx_status mgx_plan_carry(const struct mgx_program *p, struct mgx_carry *out,
                                struct mgx_diag *diag) MGX_NODISCARD;

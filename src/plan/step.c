@@ -301,6 +301,7 @@ static void take_answer(const struct choice *x, struct mgx_arena *arena, struct 
     step->workspace = x->c.workspace;
     step->detail = x->c.detail;
     step->flops = x->c.flops;
+    step->weight = x->c.weight;
     step->packed_bytes = x->c.packed_bytes;
     step->why = x->why.size ? mgx_arena_strdup(arena, mgx_str_text(&x->why)) : NULL;
 }

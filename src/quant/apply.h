@@ -28,6 +28,13 @@ enum mgx_status mgx_recipe_fit(struct mgx_recipe *r, const struct mgx_program *p
                                const struct mgx_quant_runner *runner,
                                struct mgx_diag *diag) MGX_NODISCARD;
 
+// Leaves products in 16 bits that the runner's model says are slower in bytes (weigh.c).
+enum mgx_status mgx_recipe_weigh(struct mgx_recipe *r, const struct mgx_program *p,
+                                 const struct mgx_quant_options *options,
+                                 const struct mgx_quant_runner *runner,
+                                 const struct mgx_sites *sites,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+
 // Results of all samples: of a compiled program, to be compared with another's (compare.c).
 struct mgx_quant_results {
     struct mgx_tensor *v; // sample after sample

@@ -115,7 +115,7 @@ static enum mgx_status measure_alone(struct search *s, const struct mgx_sites *s
         s->narrow[i] = true;
         TRY(try_mixture(s, &d));
         s->narrow[i] = false;
-        e->measured = true;
+        e->measured = e->weighed = true;
         e->error = fmin(d.relative, 1e30); // agreement is too coarse to order by
         TRY(mgx_quant_gain(&s->clock, &sites->v[i], e, &e->gain));
     }

@@ -48,6 +48,13 @@ struct mgx_quant_runner {
                             struct mgx_diag *diag);
     // Products that bytes do not pay for compute in half, the time of wide ones is half's: a card.
     bool halves;
+    // What a model of time says of the steps of a program, which is good for nothing else then:
+    // where they came from, microseconds with factors of 8 bits, and if those had 16. NULL: there
+    // is no model.
+    enum mgx_status (*weigh)(void *user, struct mgx_program *p,
+                             void (*tell)(void *to, const struct mgx_strings *origin, double narrow,
+                                          double wide),
+                             void *to, struct mgx_diag *diag);
     // How far it is, "calibrating" 3 of 8; may be NULL.
     void (*progress)(void *user, const char *what, int done, int total);
 };

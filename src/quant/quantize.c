@@ -3,7 +3,8 @@
 //
 //     normalize_ops, optimize_module     so that what is measured is what will be compiled
 //     calibrate (capture.c, stats.c, smooth.c), or a recipe that was given
-//     fit the budget, if there is one (budget.c)
+//     fit the budget, if there is one (budget.c); else leave in 16 bits what is no slower so, where
+//     a target has a model of time (weigh.c)
 //     apply (apply.c)
 //
 // Bodies of branches and loops are quantized as main is. A value that no sample ever reached, or of
@@ -143,6 +144,15 @@ static enum mgx_status drop_wide_weights(struct mgx_program *p, struct mgx_diag 
     return mgx_run_passes(p, passes, NULL, diag);
 }
 
+// In 16 bits: explanations say why.
+static bool some_stay(const struct mgx_recipe *r)
+{
+    bool some = false;
+    for (int64_t i = 0; i < r->count; i++)
+        some |= r->v[i].type == MGX_HALF;
+    return some;
+}
+
 static enum mgx_status work(struct job *j, const struct mgx_recipe *given)
 {
     const struct mgx_quant_options *o = j->options;
@@ -150,9 +160,12 @@ static enum mgx_status work(struct job *j, const struct mgx_recipe *given)
     TRY(given ? match(j, given) : calibrate(j));
     if (o->budget >= 0)
         TRY(mgx_recipe_fit(&j->recipe, j->program, o, j->runner, j->diag));
+    else if (!given && j->runner->weigh)
+        TRY(mgx_recipe_weigh(&j->recipe, j->program, o, j->runner, &j->sites, j->diag));
     // Fitting compiled clones; the sites are those of the program all the while.
     TRY(mgx_recipe_apply(&j->recipe, &j->sites, o->correct_bias, j->diag));
-    if (o->keep && j->sites.count) // what a program keeps of before stays
+    if ((o->keep || some_stay(&j->recipe)) &&
+        j->sites.count) // what a program keeps of before stays
         TRY(mgx_recipe_attach(&j->recipe, j->program, j->diag));
     TRY(mgx_program_status(j->program, j->diag));
     TRY(drop_wide_weights(j->program, j->diag));

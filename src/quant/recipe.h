@@ -45,8 +45,8 @@ struct mgx_recipe_entry {
     struct mgx_recipe_input in[2];
     struct mgx_doubles smooth; // input 0 is divided by it along its last axis; empty: it is not
     struct mgx_doubles means;  // of input 0 by channel, for correcting the bias; may be empty
-    bool measured;
-    double error, gain; // what quantizing it alone costs, and the microseconds it saves
+    bool measured, weighed;    // are error and gain known?
+    double error, gain;        // what quantizing it alone costs, and the microseconds it saves
 };
 
 struct mgx_recipe {
@@ -78,6 +78,9 @@ enum mgx_status mgx_recipe_parse(struct mgx_recipe *out, const char *text, size_
                                  struct mgx_diag *diag) MGX_NODISCARD;
 // What each instruction costs and gains, for people.
 void mgx_recipe_print_table(struct mgx_str *out, const struct mgx_recipe *r);
+
+// A line for each product that stays in 16 bits, and by how much bytes would be slower.
+void mgx_recipe_explain(struct mgx_str *out, const struct mgx_recipe *r);
 
 // Puts the recipe into the program as comments, in the place of one that is there; reads it again.
 // A program without one gives MGX_NOT_FOUND.

@@ -39,6 +39,21 @@ static void put_text(struct mgx_str *out, const char *key, const char *text)
     mgx_str_putc(out, '\n');
 }
 
+// An error that is not known is a "-".
+static void put_cost(struct mgx_str *out, const struct mgx_recipe_entry *e)
+{
+    if (!e->weighed)
+        return;
+    mgx_str_put(out, "    cost ");
+    if (e->measured)
+        mgx_text_print_exact(out, e->error);
+    else
+        mgx_str_putc(out, '-');
+    mgx_str_putc(out, ' ');
+    mgx_text_print_exact(out, e->gain);
+    mgx_str_putc(out, '\n');
+}
+
 static void put_numbers(struct mgx_str *out, double a, double b)
 {
     mgx_str_putc(out, ' ');
@@ -62,10 +77,7 @@ static void put_entry(struct mgx_str *out, const struct mgx_recipe_entry *e)
         }
     put_list(out, "smooth", e->smooth);
     put_list(out, "means", e->means);
-    if (e->measured) {
-        mgx_str_put(out, "    cost");
-        put_numbers(out, e->error, e->gain);
-    }
+    put_cost(out, e);
 }
 
 void mgx_recipe_print(struct mgx_str *out, const struct mgx_recipe *r)
@@ -150,8 +162,10 @@ static enum mgx_status scan_list(struct mgx_scan *s, bool positive, struct mgx_d
 
 static enum mgx_status scan_cost(struct mgx_scan *s, struct mgx_recipe_entry *e)
 {
-    TRY(finite_number(s, &e->error));
-    e->measured = true;
+    e->weighed = true;
+    e->measured = !mgx_scan_accept_word(s, "-");
+    if (e->measured)
+        TRY(finite_number(s, &e->error));
     return finite_number(s, &e->gain);
 }
 
@@ -282,9 +296,13 @@ static void put_row(struct mgx_str *out, const struct mgx_recipe_entry *e, int w
 {
     mgx_str_printf(out, "%-*s  %-10s", width, e->name, mgx_type_name(e->type));
     if (e->measured)
-        mgx_str_printf(out, "  %9.2e  %9.1f", e->error, e->gain);
+        mgx_str_printf(out, "  %9.2e", e->error);
     else
-        mgx_str_printf(out, "  %9s  %9s", "-", "-");
+        mgx_str_printf(out, "  %9s", "-");
+    if (e->weighed)
+        mgx_str_printf(out, "  %9.1f", e->gain);
+    else
+        mgx_str_printf(out, "  %9s", "-");
     mgx_str_printf(out, "  %s%s%s\n", e->why ? e->why : "", e->why && e->origin ? "; " : "",
                    e->origin ? e->origin : "");
 }
@@ -300,7 +318,7 @@ void mgx_recipe_print_table(struct mgx_str *out, const struct mgx_recipe *r)
         put_row(out, &r->v[i], width);
         const bool is_narrow = mgx_recipe_is_narrow(&r->v[i]);
         narrow += is_narrow;
-        gain += is_narrow && r->v[i].measured ? r->v[i].gain : 0;
+        gain += is_narrow && r->v[i].weighed ? r->v[i].gain : 0;
     }
     mgx_str_printf(out, "%" PRId64 " of %" PRId64 " products in %s", narrow, r->count,
                    mgx_type_name(r->type));
@@ -308,4 +326,19 @@ void mgx_recipe_print_table(struct mgx_str *out, const struct mgx_recipe *r)
         mgx_str_printf(out, ", %s error %.3g of %.3g allowed, %.1f us saved",
                        mgx_quant_metric_names[r->metric], r->error, r->budget, gain);
     mgx_str_putc(out, '\n');
+}
+
+void mgx_recipe_explain(struct mgx_str *out, const struct mgx_recipe *r)
+{
+    for (int64_t i = 0; i < r->count; i++) {
+        const struct mgx_recipe_entry *e = &r->v[i];
+        if (mgx_recipe_is_narrow(e) || !e->weighed)
+            continue;
+        mgx_str_printf(out, "%s%s%s%s: not in %s, %s", e->name, e->origin ? " (" : "",
+                       e->origin ? e->origin : "", e->origin ? ")" : "", mgx_type_name(r->type),
+                       e->why ? e->why : "");
+        if (e->gain <= 0)
+            mgx_str_printf(out, ": %.1f us slower", -e->gain);
+        mgx_str_putc(out, '\n');
+    }
 }

@@ -148,6 +148,7 @@ enum mgx_status mgx_compile_planned(struct mgx_program *p, const struct mgx_plan
     const struct mgx_plan_settings settings = {.offload_copy = host,
                                                .output_params = !host,
                                                .exhaustive_tune = options->exhaustive_tune,
+                                               .only_steps = options->only_steps,
                                                .tune = options->tune,
                                                .shared = options->shared,
                                                .makeshift = options->makeshift};

@@ -31,8 +31,9 @@ struct mgx_compile_options {
     // order of its terms makes it? (docs/api.md)
     bool fast_math;
     bool exhaustive_tune;
-    int threads; // 0: as many as the process may use
-    int team;    // of workers, where several may be at work at a time: a card's programs have one
+    bool only_steps; // struct mgx_plan_settings; set inside
+    int threads;     // 0: as many as the process may use
+    int team; // of workers, where several may be at work at a time: a card's programs have one
     struct mgx_tuning_options tune;
     // What one target alone reads: its target.c (or ref.c) says which and what they mean. Others
     // are not read.
@@ -80,6 +81,11 @@ struct mgx_target {
     void (*explain)(const struct mgx_program *p, struct mgx_str *out);
     // The same as a table (migraphx_program_plan in extensions.h); NULL: there is none.
     void (*plan)(const struct mgx_program *p, struct mgx_str *out);
+    // What the target's model of time says of the products of 8 bits of a program, which is planned
+    // for it and good for nothing else then; nothing where this machine has none of the target's
+    // cards, or one without a model. NULL: there is no model.
+    enum mgx_status (*weigh)(struct mgx_program *p, const struct mgx_compile_options *options,
+                             mgx_weight_told *tell, void *to, struct mgx_diag *diag);
     // What besides the kernels decides how constants are packed, and what passes make: "cpu avx2".
     // A program that was saved of that kind needs neither. NULL: it always does.
     enum mgx_status (*kind)(const struct mgx_compile_options *options, struct mgx_str *out,

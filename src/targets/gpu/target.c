@@ -338,6 +338,31 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     return mgx_compile_planned(p, &target, options, diag);
 }
 
+// Hopper's matrix units alone have a model of time (lower/wgmma_tile.c).
+static bool has_model(const struct mgx_compile_options *options)
+{
+    struct mgx_diag quiet = {.status = MGX_OK};
+    struct gpu_device *device;
+    if (gpu_device_open(mgx_setting(&options->own, "device"),
+                        mgx_setting_int(&options->own, "device_id"), &device, &quiet) != MGX_OK)
+        return false;
+    const bool has = device->properties.features & GPU_TENSOR_MAPS;
+    gpu_device_close(device);
+    return has;
+}
+
+static enum mgx_status weigh(struct mgx_program *p, const struct mgx_compile_options *options,
+                             mgx_weight_told *tell, void *to, struct mgx_diag *diag)
+{
+    struct mgx_compile_options own = *options;
+    own.only_steps = true;
+    if (!has_model(options))
+        return MGX_OK;
+    TRY(compile(p, &own, diag));
+    mgx_plan_weigh(p, tell, to);
+    return MGX_OK;
+}
+
 // --- saved programs ---
 
 static void put_kind(const struct gpu_device *device, struct mgx_str *out)
@@ -389,6 +414,7 @@ const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .print = gpu_print_program,
                                           .explain = mgx_plan_explain,
                                           .plan = mgx_plan_list,
+                                          .weigh = weigh,
                                           .kind = kind,
                                           .stages = stages,
                                           .keeps = keeps,

@@ -184,3 +184,10 @@ extern const struct mgx_plan_kernel *const gpu_kernels[];
 #define X(name) extern const struct mgx_plan_kernel gpu_kernel_##name;
 GPU_KERNELS(X)
 #undef X
+
+// Microseconds of a launch that does nothing but move so many bytes; fits to H200s.
+#define GPU_BYTES_A_MICROSECOND 3e6
+static inline double gpu_moving(double bytes)
+{
+    return 1.1 + bytes / GPU_BYTES_A_MICROSECOND;
+}

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/size.h"
 #include "op/op.h"
 #include "op/pointwise.h"
 #include "targets/gpu/emit/loop.h"
@@ -160,6 +161,47 @@ const char *gpu_pointwise_share(const struct mgx_plan_offer *c, struct gpu_share
     return NULL;
 }
 
+// --- rounding ---
+
+// Does it nothing but make bytes of one value?
+static bool only_rounds(const struct mgx_plan_offer *c)
+{
+    static const struct mgx_op *const rounding[] = {&mgx_op_quantizelinear,
+                                                    &mgx_op_convert,
+                                                    &mgx_op_nearbyint,
+                                                    &mgx_op_mul,
+                                                    &mgx_op_div,
+                                                    &mgx_op_add,
+                                                    &mgx_op_clip,
+                                                    &mgx_op_max,
+                                                    &mgx_op_min,
+                                                    &mgx_op_param,
+                                                    &mgx_op_multibroadcast,
+                                                    &mgx_op_literal,
+                                                    &mgx_op_return};
+    bool only = mgx_type_bits(c->out->type) == 8 && c->in_count >= 1 &&
+                (c->ins->mod_count == 1 || c->ins->op == &mgx_op_quantizelinear);
+    const struct mgx_ins *ins = only && c->ins->mod_count ? c->ins->mod[0]->first : NULL;
+    for (; ins; ins = ins->next) {
+        bool known = false;
+        for (int i = 0; i < MGX_COUNT(rounding); i++)
+            known |= ins->op == rounding[i];
+        only = only && known;
+    }
+    for (int i = 1; i < c->in_count; i++)
+        only = only && c->constant[i];
+    return only;
+}
+
+// Of such a step, which 16 bits do without; but floats are made halves by one.
+static struct mgx_plan_weight weight_of(const struct mgx_plan_offer *c)
+{
+    const double count = (double)mgx_shape_elements(c->out);
+    const double in = (double)mgx_type_size(c->in[0].type);
+    return (struct mgx_plan_weight){gpu_moving(count * (in + 1)),
+                                    in > 2 ? gpu_moving(count * (in + 2)) : 0};
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct gpu_share share;
@@ -175,6 +217,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return gpu_decline(c, why);
     }
     c->in_place = in_place(c);
+    if (only_rounds(c))
+        c->weight = weight_of(c);
     c->detail = share.v > 1 ? "neighbours at once" : "one element a thread";
     const enum mgx_plan_answer answer = gpu_take(c, &text, &how, NULL, c->in_count);
     if (answer == MGX_PLAN_TAKEN && ranged)

@@ -59,6 +59,16 @@ static bool takes_bytes(const struct mgx_product_roles *roles)
     return true;
 }
 
+// Ends leave 16 bits; fp8 of products of that, and bytes or fp8 of products of 16 bits, which stand
+// between products of 8.
+static bool ends_with(enum mgx_type end, enum mgx_type factor)
+{
+    return mgx_type_is_half_or_bf16(end) ||
+           (mgx_type_is_fp8(end) &&
+            (mgx_type_is_fp8(factor) || mgx_type_is_half_or_bf16(factor))) ||
+           (mgx_type_is_byte(end) && mgx_type_is_half_or_bf16(factor));
+}
+
 // Of what is done before a product, some is done where its image is read. Kernels are written for
 // what is behind it.
 bool gpu_takes(void *user, const struct mgx_product_roles *roles)
@@ -68,9 +78,7 @@ bool gpu_takes(void *user, const struct mgx_product_roles *roles)
     if (roles->zeros)
         return gpu_product_takes_zeros(user, roles->product);
     if (roles->end)
-        return mgx_type_is_half_or_bf16(roles->end->shape.type) ||
-               (mgx_type_is_fp8(roles->end->shape.type) &&
-                mgx_type_is_fp8(roles->product->in[0]->shape.type));
+        return ends_with(roles->end->shape.type, roles->product->in[0]->shape.type);
     if (roles->make)
         return gpu_wgmma_packs(user, roles->make, roles->product);
     if (roles->pad)

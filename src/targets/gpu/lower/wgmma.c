@@ -137,8 +137,9 @@ struct gpu_wgmma_size gpu_wgmma_size_of(const struct mgx_plan_offer *c,
 }
 
 // What bytes bring, by the model of the card: the same product of 16 bits beside it, whose block of
-// the depth has 64 values, and whose lines of 8 channels need no packing.
-static void put_times(struct mgx_str *out, const struct mgx_plan_offer *c,
+// the depth has 64 values, and whose lines of 8 channels need no packing. If it had 16 bits whoever
+// makes its input would leave a byte more of each value.
+static void put_times(struct mgx_str *out, struct mgx_plan_offer *c,
                       const struct gpu_wgmma_product *g)
 {
     struct gpu_wgmma_size size = gpu_wgmma_size_of(c, g);
@@ -150,8 +151,10 @@ static void put_times(struct mgx_str *out, const struct mgx_plan_offer *c,
     size.blocks *= gpu_wgmma_is_short(g->units) ? 1 : 2;
     size.units = GPU_WGMMA_NARROW;
     size.result_bytes *= mgx_type_size(c->out->type) == 1 ? 2 : 1;
-    mgx_str_printf(out, ", by the model %.1f us, %.1f in 16 bits", bytes,
-                   gpu_wgmma_microseconds(&size) + (lies ? 0 : gpu_wgmma_packing(g, 2)));
+    const double wide = gpu_wgmma_microseconds(&size) + (lies ? 0 : gpu_wgmma_packing(g, 2));
+    const double border = (double)mgx_shape_elements(&c->in[g->p.operand[0]]);
+    mgx_str_printf(out, ", by the model %.1f us, %.1f in 16 bits", bytes, wide);
+    c->weight = (struct mgx_plan_weight){bytes, wide + border / GPU_BYTES_A_MICROSECOND};
 }
 
 bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,

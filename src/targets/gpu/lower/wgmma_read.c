@@ -298,8 +298,7 @@ static bool set_unit(struct gpu_wgmma_product *g, const struct mgx_shape *x)
 // Of an image that is packed first: a launch of its own, which reads and writes it.
 double gpu_wgmma_packing(const struct gpu_wgmma_product *g, double size)
 {
-    static const double launch = 1.1, bytes_a_microsecond = 3e6;
-    return g->fold.bytes ? launch + 2 * size * (double)g->fold.bytes / bytes_a_microsecond : 0;
+    return g->fold.bytes ? gpu_moving(2 * size * (double)g->fold.bytes) : 0;
 }
 
 // Does the end read whole numbers that are computed: sums of windows, which the product may take off by itself?
