@@ -340,25 +340,39 @@ static bool split_with_ones(const struct mgx_view *v, const struct listing *l,
     return true;
 }
 
-// Lengths before and after repetition. An axis whose factors are partly repeated is split there and
-// joined again afterwards.
+// Is an axis partly repeated? Its factors are split and joined again behind the repetition.
+static bool is_mixed(const struct listing *l, int axis)
+{
+    bool walks = false, repeats = false;
+    for (int i = 0; i < l->count; i++)
+        if (l->axis[i] == axis)
+            *(l->factor[i].stride ? &walks : &repeats) = true;
+    return walks && repeats;
+}
+
+// Lengths before and after repetition. Where a reshape joins what was repeated, which is a copy,
+// axes that walk nothing stay one place until it is done.
 static bool plan_spread(const struct mgx_view *v, const struct listing *l, struct mgx_view_plan *p)
 {
+    for (int d = 0; d < v->rank; d++)
+        p->join_after |= is_mixed(l, d);
     for (int d = 0, i = 0; d < v->rank; d++) {
         int64_t real = 1, repeated = 1;
         const int first = i;
         for (; i < l->count && l->axis[i] == d; i++)
             *(l->factor[i].stride ? &real : &repeated) *= l->factor[i].length;
         const bool mixed = real > 1 && repeated > 1;
-        p->join_after |= mixed;
-        p->spread |= repeated > 1;
+        const bool later = p->join_after && !mixed && repeated > 1;
+        p->spread |= repeated > 1 && !later;
+        p->widen |= later;
+        p->join_lens[d] = later ? 1 : v->lens[d];
         for (int k = first; k < (mixed ? i : first + 1); k++) {
             if (p->narrow_rank == MGX_MAX_RANK)
                 return false;
             p->narrow_lens[p->narrow_rank] = !mixed                ? real
                                              : l->factor[k].stride ? l->factor[k].length
                                                                    : 1;
-            p->wide_lens[p->narrow_rank++] = mixed ? l->factor[k].length : v->lens[d];
+            p->wide_lens[p->narrow_rank++] = mixed ? l->factor[k].length : p->join_lens[d];
         }
     }
     return true;
@@ -439,7 +453,7 @@ static bool make_plan(const struct mgx_view *v, const struct listing *listing, e
     p->lay = p->join && is_laid(v, p);
     if (p->lay)
         p->join = p->spread = false;
-    p->steps = p->split + p->transpose + p->join + p->spread + p->lay + p->join_after;
+    p->steps = p->split + p->transpose + p->join + p->spread + p->lay + p->join_after + p->widen;
     return true;
 }
 
@@ -465,6 +479,14 @@ bool mgx_view_copies(const struct mgx_view_plan *plan)
     return plan->join_after || (plan->transpose && plan->regroup);
 }
 
+int64_t mgx_view_copied(const struct mgx_view *v, const struct mgx_view_plan *plan)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < v->rank; d++)
+        elements *= plan->join_lens[d];
+    return plan->join_after ? elements : 0;
+}
+
 struct mgx_ins *mgx_view_emit(struct mgx_ins *at, struct mgx_ins *source, const struct mgx_view *v,
                               const struct mgx_view_plan *p)
 {
@@ -481,5 +503,7 @@ struct mgx_ins *mgx_view_emit(struct mgx_ins *at, struct mgx_ins *source, const 
         source = mgx_emit_reshape(at, source, p->narrow_lens, p->narrow_rank);
     if (p->spread)
         source = mgx_emit_multibroadcast(at, source, p->wide_lens, p->narrow_rank);
-    return p->join_after ? mgx_emit_reshape(at, source, v->lens, v->rank) : source;
+    if (p->join_after)
+        source = mgx_emit_reshape(at, source, p->join_lens, v->rank);
+    return p->widen ? mgx_emit_multibroadcast(at, source, v->lens, v->rank) : source;
 }

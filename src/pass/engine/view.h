@@ -9,7 +9,8 @@
 //
 // Two neighbouring factors n:s, m:t are one, n*m:t, if s == m*t; that is all there is to reshaping.
 // From the normal form the shortest chain is written down again: at most reshape, transpose,
-// reshape, multibroadcast, reshape.
+// reshape, multibroadcast, reshape, multibroadcast. What a reshape joins to something repeated is
+// repeated before it, at the cost of a copy; whole axes are repeated after it.
 //
 // Holds: shapes are static and not empty. Cost: O(rank) per step.
 #pragma once
@@ -59,12 +60,14 @@ struct mgx_view_plan {
     bool regroup;    // ... which is more than taking out or putting in lengths of 1
     bool spread;     // multibroadcast, or ...
     bool lay;        // ... broadcast along `axis`, alone
-    bool join_after; // reshape of what was repeated
+    bool join_after; // reshape of what was repeated, ...
+    bool widen;      // ... and multibroadcast of axes that repeat nothing else
     int axis;
     int split_rank, permutation[MGX_MAX_RANK];
     int64_t split_lens[MGX_MAX_RANK];
     int narrow_rank; // before repetition
     int64_t narrow_lens[MGX_MAX_RANK], wide_lens[MGX_MAX_RANK];
+    int64_t join_lens[MGX_MAX_RANK]; // what join_after makes; as many as the result has
     int steps;
 };
 
@@ -72,5 +75,7 @@ struct mgx_view_plan {
 bool mgx_view_plan(const struct mgx_view *v, struct mgx_view_plan *out);
 // Does it move bytes, even of a row-major source: a reshape after a transpose or a repetition?
 bool mgx_view_copies(const struct mgx_view_plan *plan);
+// How many elements the reshape behind a repetition copies; 0 where there is none.
+int64_t mgx_view_copied(const struct mgx_view *v, const struct mgx_view_plan *plan);
 struct mgx_ins *mgx_view_emit(struct mgx_ins *at, struct mgx_ins *source, const struct mgx_view *v,
                               const struct mgx_view_plan *plan);

@@ -6,10 +6,12 @@
 //     transpose of lengths of 1    =>  reshape(x)
 //     reshape(transpose(reshape))  =>  what remains of it, often nothing
 //     multibroadcast(unsqueeze(x)) =>  broadcast(x)
+//     reshape(multibroadcast(x))   =>  multibroadcast(reshape(multibroadcast(x)))   copies less
 //
 // and everything else that view.h knows to be the same. The chain above an instruction is followed
 // as far as it has a normal form; it is written anew when that takes fewer steps, or as many
-// without a transpose. A chain that others read half-way is not made to copy bytes a second time.
+// without a transpose, or when a reshape then copies fewer elements of what is repeated. A chain
+// that others read half-way is not made to copy bytes a second time.
 #include "pass/engine/emit.h"
 
 #include <assert.h>
@@ -48,33 +50,41 @@ static bool describe(const struct chain *c, int count, struct mgx_view *v)
     return ok;
 }
 
-// Does the chain as it stands reshape what lies transposed or repeated?
-static bool copies(const struct chain *c, int count)
+static bool moves(const struct mgx_ins *ins)
 {
-    assert(count >= 0);
+    return mgx_is(ins, &mgx_op_transpose) || mgx_is(ins, &mgx_op_multibroadcast) ||
+           mgx_is(ins, &mgx_op_broadcast);
+}
+
+// How many elements reshapes of what lies transposed or repeated make, at most.
+static int64_t copied(const struct chain *c, int count)
+{
+    int64_t most = 0;
     bool moved = false;
     for (int i = count - 1; i >= 0; i--) {
         if (moved && (c->link[i]->op->flags & MGX_OP_RESHAPE))
-            return true;
-        moved |= mgx_is(c->link[i], &mgx_op_transpose) ||
-                 mgx_is(c->link[i], &mgx_op_multibroadcast) ||
-                 mgx_is(c->link[i], &mgx_op_broadcast);
+            most = mgx_max_i64(most, mgx_shape_elements(&c->link[i]->shape));
+        moved |= moves(c->link[i]);
     }
-    return false;
+    return most;
 }
 
-static bool is_better(const struct chain *c, int count, const struct mgx_view_plan *plan)
+static bool is_better(const struct chain *c, int count, const struct mgx_view *v,
+                      const struct mgx_view_plan *plan)
 {
     bool transposes = false, shared = false;
     for (int i = 0; i < count; i++) {
         transposes |= mgx_is(c->link[i], &mgx_op_transpose);
         shared |= i > 0 && !mgx_used_once(c->link[i]);
     }
+    const int64_t now = copied(c, count);
+    if (plan->widen && mgx_view_copied(v, plan) != now)
+        return mgx_view_copied(v, plan) < now;
     if (shared && mgx_view_copies(plan))
         return false;
     if (plan->steps != count)
         return plan->steps < count;
-    return (transposes && !plan->transpose) || (copies(c, count) && !mgx_view_copies(plan));
+    return (transposes && !plan->transpose) || (now > 0 && !mgx_view_copies(plan));
 }
 
 // Could a view alone be none at all, or none that transposes? Most are not looked at further.
@@ -95,7 +105,8 @@ static struct mgx_ins *shorten(struct mgx_rewriter *r, struct mgx_ins *ins,
         return NULL;
     follow(&c, ins);
     for (int count = c.count; count > !is_light(c.link[0]); count--) {
-        if (!describe(&c, count, &v) || !mgx_view_plan(&v, &plan) || !is_better(&c, count, &plan))
+        if (!describe(&c, count, &v) || !mgx_view_plan(&v, &plan) ||
+            !is_better(&c, count, &v, &plan))
             continue;
         return mgx_view_emit(ins, c.link[count - 1]->in[0], &v, &plan);
     }
