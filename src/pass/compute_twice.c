@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// What becomes bytes by its own range is computed once for the range and once more for the bytes, where that is
-// cheaper than keeping it in between.
+// What becomes bytes by its own range is computed once for the range and once more for the bytes,
+// where that is cheaper than keeping it in between.
 //
 //     y = f(product(x, w#));  r = byte_range(y);  q = g(y, r)
 //         =>  r = byte_range(f'(product'(x, w#)));  q = g(f(product(x, w#)), r)
 //
-// Both make the same numbers, in the same order. With one reader each, f' ends a kernel that leaves a range and no
-// results (lower/ranged.h), f and g one that leaves bytes: of each value a byte is read twice and one is written,
-// where four bytes were written and read and one written. Pays where memory decides: results are many and each is
-// made of few products.
+// Both make the same numbers, in the same order. With one reader each, f' ends a kernel that leaves a
+// range and no results (lower/ranged.h), f and g one that leaves bytes: of each value a byte is read
+// twice and one is written, where four bytes were written and read and one written. Pays where memory
+// decides: results are many and each is made of few products.
 //
-// Holds: f is a few element-wise steps of one product of bytes and of numbers, or of one for each column. What
-// merges equal instructions would undo it, so it runs last before fusing, where products leave ranges.
+// Holds: f is a few element-wise steps of one product of bytes and of numbers, or of one for each
+// column. What merges equal instructions would undo it, so it runs last before fusing, where products
+// leave ranges.
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/region.h"
