@@ -5,10 +5,10 @@
 //     y = f(product(x, w#));  r = byte_range(y);  q = g(y, r)
 //         =>  r = byte_range(f'(product'(x, w#)));  q = g(f(product(x, w#)), r)
 //
-// Both make the same numbers, in the same order. With one reader each, f' ends a kernel that leaves a
-// range and no results (lower/ranged.h), f and g one that leaves bytes: of each value a byte is read
-// twice and one is written, where four bytes were written and read and one written. Pays where memory
-// decides: results are many and each is made of few products.
+// Both make the same numbers, in the same order. With one reader each, f' ends a kernel that leaves
+// a range and no results (lower/ranged.h), f and g one that leaves bytes: of each value a byte is
+// read twice and one is written, where four bytes were written and read and one written. Pays where
+// memory decides: results are many, each is made of few products, and no windows are gathered.
 //
 // Holds: f is a few element-wise steps of one product of bytes and of numbers, or of one for each
 // column. What merges equal instructions would undo it, so it runs last before fusing, where products
@@ -117,6 +117,8 @@ static bool pays(const struct mgx_ins *product)
     const int64_t columns = product->shape.lens[convolution ? 1 : product->shape.rank - 1];
     const double depth = (double)mgx_shape_elements(&product->in[1]->shape) / (double)columns;
     const bool alone = convolution && product->in[1]->shape.lens[1] == 1;
+    if (convolution && !alone && depth > (double)product->in[1]->shape.lens[1])
+        return false; // windows are packed or gathered for each
     const double once = alone ? results * depth / single
                               : 2 * results * depth / products +
                                     (double)mgx_shape_elements(&product->in[0]->shape) / memory;

@@ -661,7 +661,7 @@ def clipped(b, y, want, never):
     return y, want, (want.min() == low and want.max() == low + 255 * 4)
 
 
-@pytest.mark.parametrize("case", range(6 * CASES))
+@pytest.mark.parametrize("case", sorted({*range(6 * CASES), 25}))  # 25: a result leaves the card between the product and its bytes
 def test_bytes_of_what_a_product_leaves(case):
     """A product of bytes whose results become bytes by their own range, for a second one. Sums of integers, cut off so that every byte is known;
     others read the floats too, or nobody does."""

@@ -18,6 +18,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "plan/context.h"
+#include "plan/transfer.h"
 #include "targets/gpu/kernel/text.h"
 
 enum { WIDTH = 1024, NARROW = 256 };
@@ -233,7 +234,7 @@ static bool is_free(const struct mgx_plan *plan, int first, int last)
     bool one = last - first < MGX_PLAN_BUNDLE_MOST;
     for (int i = first; i <= last && one; i++)
         one = !plan->steps[i].bundle && mgx_plan_bundle_first(plan, i) == i &&
-              gpu_step_is_plain(&plan->steps[i]);
+              gpu_step_is_plain(&plan->steps[i]) && !mgx_plan_is_transfer(&plan->steps[i]);
     return one;
 }
 
