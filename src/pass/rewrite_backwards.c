@@ -8,12 +8,13 @@
 // With strides s pixel i s + r of the result is the sum over taps j of x[i - j] w[r + j s]: for
 // every r a convolution of the image itself, with ceil(k / s) taps. Its results for all r are its
 // channels,
-// {n, r.., m, h, w}, and lie as {n, m, h, r0, w, r1} afterwards. What reads the result goes before
-// that, so that it ends the product.
+// {n, r.., m, h, w}, and lie as {n, m, h, r0, w, r1} afterwards; in groups {n, g, r.., m, h, w}.
+// What reads the result goes before that, so that it ends the product.
 //
-// Holds: one group, no dilation, constant weights without zero points. Taps beyond the kernel are
-// zeros: at most s - 1 an axis. Where the kernel is no larger than s nothing is computed twice and
-// nothing is cut off. The GPU target runs it: a product for its matrix units.
+// Holds: no dilation, constant weights without zero points; not each channel its own group, which
+// is no product. Taps beyond the kernel are zeros: at most s - 1 an axis. Where the kernel is no
+// larger than s nothing is computed twice and nothing is cut off. The GPU target runs it: a product
+// for its matrix units.
 #include <assert.h>
 #include <string.h>
 
@@ -25,7 +26,9 @@
 struct dealt {
     int spatial;
     int64_t s[MGX_MAX_RANK], taps[MGX_MAX_RANK], begin[MGX_MAX_RANK]; // by spatial axis
-    int64_t phases, outputs;                                          // product of s; channels
+    int64_t phases, outputs; // product of s; channels of a group
+    int64_t group;
+    int more; // axes of groups: none, or one
 };
 
 static bool read_geometry(struct mgx_ins *ins, struct dealt *d)
@@ -33,8 +36,13 @@ static bool read_geometry(struct mgx_ins *ins, struct dealt *d)
     const struct mgx_shape *w = &ins->in[1]->shape;
     const struct mgx_window_attr window = mgx_window_of(ins);
     const int spatial = ins->shape.rank - 2;
-    *d = (struct dealt){.spatial = spatial, .phases = 1, .outputs = w->lens[1]};
-    if (spatial < 1 || 2 * spatial + 3 > MGX_MAX_RANK || window.group != 1 ||
+    *d = (struct dealt){.spatial = spatial,
+                        .phases = 1,
+                        .outputs = w->lens[1],
+                        .group = window.group,
+                        .more = window.group > 1};
+    if (spatial < 1 || 2 * spatial + 4 > MGX_MAX_RANK ||
+        (window.group == w->lens[0] && d->outputs == 1 && window.group > 1) ||
         !mgx_window_is_explicit(&window, spatial) || !mgx_ints_all(window.dilation, 1))
         return false;
     for (int i = 0; i < spatial; i++) {
@@ -59,25 +67,27 @@ static bool can_deal(struct mgx_module *m, struct mgx_ins *ins, struct dealt *d)
            (!quantized || ins->in_count < 4 || is_bare(ins->in[3])) && read_geometry(ins, d);
 }
 
-// w {c, m, k..} as {r.. m, c, taps..}, taps from the last one to the first.
+// w {g c, m, k..} as {g r.. m, c, taps..}, taps from the last one to the first.
 static struct mgx_ins *weights(struct mgx_ins *at, const struct dealt *d)
 {
     struct mgx_ins *w = at->in[1];
-    const int n = d->spatial, wide = 2 * n + 2;
+    const int n = d->spatial, g = d->more, wide = 2 * n + 2 + g;
     int64_t pads[2 * MGX_MAX_RANK] = {0}, apart[MGX_MAX_RANK], whole[MGX_MAX_RANK],
                      axes[MGX_MAX_RANK];
     int order[MGX_MAX_RANK];
-    apart[0] = whole[1] = w->shape.lens[0];
-    apart[1] = w->shape.lens[1];
-    whole[0] = d->phases * d->outputs;
-    order[n] = 1;
-    order[n + 1] = 0;
+    apart[0] = d->group;
+    apart[g] = whole[1] = w->shape.lens[0] / d->group;
+    apart[1 + g] = w->shape.lens[1];
+    whole[0] = d->group * d->phases * d->outputs;
+    order[0] = 0;
+    order[n + g] = 1 + g;
+    order[n + 1 + g] = g;
     for (int i = 0; i < n; i++) {
         pads[n + 2 + i + 2] = d->taps[i] * d->s[i] - w->shape.lens[i + 2];
-        apart[2 + 2 * i] = whole[2 + i] = d->taps[i];
-        apart[3 + 2 * i] = d->s[i];
-        order[i] = 3 + 2 * i;
-        order[n + 2 + i] = 2 + 2 * i;
+        apart[2 + g + 2 * i] = whole[2 + i] = d->taps[i];
+        apart[3 + g + 2 * i] = d->s[i];
+        order[i + g] = 3 + g + 2 * i;
+        order[n + 2 + g + i] = 2 + g + 2 * i;
         axes[i] = i + 2;
     }
     w = mgx_emit_before(at, &mgx_op_pad,
@@ -103,30 +113,33 @@ static struct mgx_ins *product(struct mgx_ins *at, const struct dealt *d)
                                    MGX_ATTRS(mgx_ints("padding", pads, 2 * d->spatial),
                                              mgx_ints("stride", ones, d->spatial),
                                              mgx_ints("dilation", ones, d->spatial),
-                                             mgx_int("group", 1)),
+                                             mgx_int("group", d->group)),
                                    (struct mgx_ins_list){in, at->in_count > 2 ? 3 : 2})
                  : NULL;
 }
 
-// y {n, r.. m, h..} as {n, m, h s..}, from `begin` on as long as `like` is.
+// y {n, g r.. m, h..} as {n, g m, h s..}, from `begin` on as long as `like` is.
 static struct mgx_ins *interleave(struct mgx_ins *at, struct mgx_ins *y, const struct dealt *d,
                                   const struct mgx_shape *like)
 {
-    const int n = d->spatial, wide = 2 * n + 2;
+    const int n = d->spatial, g = d->more, wide = 2 * n + 2 + g;
     int64_t apart[MGX_MAX_RANK], whole[MGX_MAX_RANK];
     int order[MGX_MAX_RANK];
     if (!y)
         return NULL;
     apart[0] = whole[0] = y->shape.lens[0];
-    apart[n + 1] = whole[1] = d->outputs;
+    apart[1] = d->group;
+    apart[n + 1 + g] = d->outputs;
+    whole[1] = d->group * d->outputs;
     order[0] = 0;
-    order[1] = n + 1;
+    order[1] = 1;
+    order[1 + g] = n + 1 + g;
     for (int i = 0; i < n; i++) {
-        apart[1 + i] = d->s[i];
-        apart[n + 2 + i] = y->shape.lens[i + 2];
+        apart[1 + g + i] = d->s[i];
+        apart[n + 2 + g + i] = y->shape.lens[i + 2];
         whole[i + 2] = d->s[i] * y->shape.lens[i + 2];
-        order[2 + 2 * i] = n + 2 + i;
-        order[3 + 2 * i] = 1 + i;
+        order[2 + g + 2 * i] = n + 2 + g + i;
+        order[3 + g + 2 * i] = 1 + g + i;
     }
     y = mgx_emit_transpose(at, mgx_emit_reshape(at, y, apart, wide), order, wide);
     y = mgx_emit_reshape(at, y, whole, n + 2);
@@ -143,14 +156,18 @@ static struct mgx_ins *operand(struct mgx_ins *at, struct mgx_ins *v, const stru
                                const struct mgx_shape *like)
 {
     double value;
-    const int64_t all = d->phases * d->outputs;
+    const int64_t all = d->group * d->phases * d->outputs;
     if (mgx_splat_value(v, &value)) {
         struct mgx_ins *one = mgx_literal_double(at->owner, v->shape.type, value);
         return mgx_emit_multibroadcast(at, one, like->lens, like->rank);
     }
     struct mgx_ins *vector = mgx_emit_along(at, v, 1);
-    const int64_t lens[] = {d->phases, d->outputs};
-    vector = mgx_emit_multibroadcast(at, vector, lens, 2);
+    const int64_t narrow[] = {d->group, 1, d->outputs};
+    const int64_t lens[] = {d->group, d->phases, d->outputs};
+    const int one = !d->more;
+    if (d->more)
+        vector = mgx_emit_reshape(at, vector, narrow, 3);
+    vector = mgx_emit_multibroadcast(at, vector, lens + one, 3 - one);
     return mgx_emit_spread(at, mgx_emit_reshape(at, vector, &all, 1), 1, like);
 }
 

@@ -234,6 +234,14 @@ CASE(direct_convolutions)
                  "@3 = convolution_backwards[padding={1, 0},stride={2, 2},dilation={1, 1},"
                  "group=2](x,w)\n@4 = broadcast[axis=1,out_lens={1, 8, 7, 10}](b)\n"
                  "@5 = add(@3,@4)\n@6 = @return(@5)\n");
+    WITHIN(4e-3, "x = @param:x -> half_type, {2, 16, 5, 7}, {560, 1, 112, 16}\n"
+                 "w = @param:w -> half_type, {16, 1, 4, 3}, {12, 12, 3, 1}\n"
+                 "@3 = convolution_backwards[padding={1, 0},stride={2, 3},dilation={1, 1},"
+                 "group=16](x,w)\n@4 = relu(@3)\n@5 = @return(@4)\n");
+    WITHIN(1e-4, "x = @param:x -> float_type, {1, 12, 5, 4}, {240, 1, 48, 12}\n"
+                 "w = @param:w -> float_type, {12, 1, 3, 3}, {9, 9, 3, 1}\n"
+                 "@3 = convolution_backwards[padding={1, 2},stride={2, 2},dilation={2, 1},"
+                 "group=12](x,w)\n@4 = @return(@3)\n");
     WITHIN(1e-4, "x = @param:x -> float_type, {2, 6, 5, 7}, {210, 35, 7, 1}\n"
                  "w = @param:w -> float_type, {6, 4, 3, 2}, {24, 6, 2, 1}\n"
                  "r = @param:r -> float_type, {2, 8, 4, 8}, {256, 32, 8, 1}\n"

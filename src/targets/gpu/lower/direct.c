@@ -7,8 +7,9 @@
 //                   stride] * w[c, m, t], where the division leaves nothing
 //
 // One thread computes an element, or neighbouring channels where images lie channels last and each
-// channel is its own group. Sums are float. Cost: transposed reads a tap's weights for all channels
-// from a cache for each element.
+// channel is its own group. Of a transposed one it walks the taps of its phase alone, unless they
+// are dilated. Sums are float. Cost: transposed reads a tap's weights for all channels from a cache
+// for each element.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -26,6 +27,11 @@ struct direct {
     int64_t group, channels, columns;       // of a group
     int v;                                  // channels a thread
 };
+
+static bool is_depthwise(const struct direct *d)
+{
+    return d->channels == 1 && (!d->backwards || d->columns == 1);
+}
 
 // A few products of bytes are exact in a float.
 static bool is_summed_in_float(const struct mgx_plan_offer *c, const struct direct *d)
@@ -85,30 +91,44 @@ bool gpu_direct_pads(const struct mgx_ins *pad, const struct mgx_ins *conv)
 
 // --- text ---
 
+// The loop over taps of a transposed convolution along an axis, to its body.
+static void emit_phase(struct mgx_str *out, const struct mgx_window *w, int axis, int64_t length)
+{
+    const bool near = w->dilation == 1; // then every stride-th tap meets a value
+    mgx_str_printf(out, "    for (int t%d = ", axis);
+    if (near)
+        mgx_str_printf(out, "(o%d + %" PRId64 ") %% %" PRId64, axis, w->begin, w->stride);
+    else
+        mgx_str_put(out, "0");
+    mgx_str_printf(out,
+                   "; t%d < %" PRId64 "; t%d += %" PRId64 ") {\n    const int p%d = o%d + %" PRId64
+                   " - t%d * %" PRId64 ", x%d = p%d / %" PRId64 ";\n    if (p%d < 0 || ",
+                   axis, w->kernel, axis, near ? w->stride : 1, axis, axis, w->begin, axis,
+                   w->dilation, axis, axis, w->stride, axis);
+    if (!near)
+        mgx_str_printf(out, "p%d %% %" PRId64 " != 0 || ", axis, w->stride);
+    mgx_str_printf(out, "x%d >= %" PRId64 ")\n        continue;\n", axis, length);
+}
+
 // Opens the loops over taps; x<axis> is the input's coordinate, inside the input.
 static void emit_taps(struct mgx_str *out, const struct mgx_plan_offer *c, const struct direct *d)
 {
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
     for (int axis = 2; axis < x->rank; axis++) {
         const struct mgx_window *w = &d->window[axis];
-        mgx_str_printf(out, "    for (int t%d = 0; t%d < %" PRId64 "; t%d++) {\n", axis, axis,
-                       w->kernel, axis);
-        if (d->backwards)
-            mgx_str_printf(out,
-                           "    const int p%d = o%d + %" PRId64 " - t%d * %" PRId64
-                           ", x%d = p%d / %" PRId64 ";\n    if (p%d < 0 || p%d %% %" PRId64
-                           " != 0 || x%d >= %" PRId64 ")\n        continue;\n",
-                           axis, axis, w->begin, axis, w->dilation, axis, axis, w->stride, axis,
-                           axis, w->stride, axis, x->lens[axis]);
-        else
-            mgx_str_printf(out,
-                           "    int x%d = o%d * %" PRId64 " - %" PRId64 " + t%d * %" PRId64
-                           ";\n    const bool there%d = x%d >= 0 && x%d < %" PRId64 ";\n",
-                           axis, axis, w->stride, w->begin, axis, w->dilation, axis, axis, axis,
-                           x->lens[axis]);
-        if (!d->backwards && d->tail.pad)
+        if (d->backwards) {
+            emit_phase(out, w, axis, x->lens[axis]);
+            continue;
+        }
+        mgx_str_printf(out,
+                       "    for (int t%d = 0; t%d < %" PRId64 "; t%d++) {\n"
+                       "    int x%d = o%d * %" PRId64 " - %" PRId64 " + t%d * %" PRId64
+                       ";\n    const bool there%d = x%d >= 0 && x%d < %" PRId64 ";\n",
+                       axis, axis, w->kernel, axis, axis, axis, w->stride, w->begin, axis,
+                       w->dilation, axis, axis, axis, x->lens[axis]);
+        if (d->tail.pad)
             mgx_str_printf(out, "    x%d = there%d ? x%d : 0;\n", axis, axis, axis);
-        else if (!d->backwards)
+        else
             mgx_str_printf(out, "    if (!there%d)\n        continue;\n", axis);
     }
 }
@@ -142,7 +162,7 @@ static void emit_products(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, ";\n    const i64 w_at = w_base + ");
     gpu_emit_sum(out, w, 2, w->rank, "t");
     mgx_str_put(out, ";\n");
-    if (d->backwards) {
+    if (!is_depthwise(d)) {
         mgx_str_printf(
             out, "    for (int ch = 0; ch < %" PRId64 "; ch++)\n        sum[0] += ", d->channels);
         snprintf(at, sizeof at, "x_at + (i64)ch * %" PRId64, x->strides[1]);
@@ -204,7 +224,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     }
     const struct mgx_shape *x = &c->in[d.tail.operand[0]];
     const int64_t elements = mgx_shape_elements(c->out);
-    d.v = d.backwards || d.columns != 1
+    d.v = !is_depthwise(&d) || d.columns != 1
               ? 1
               : gpu_move_vector(c->out, 1, x, 1, mgx_min_i64(gpu_vector_for(elements), 8));
     while (d.v > 1 && d.v * mgx_type_size(x->type) > 16)
@@ -215,7 +235,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         taps *= d.window[axis].kernel;
     c->flops =
         2.0 * (double)(d.backwards ? mgx_shape_elements(x) * d.columns : elements) * (double)taps;
-    c->detail = d.backwards ? "transposed, an element a thread" : "depthwise";
+    c->detail = !d.backwards ? "depthwise"
+                : d.v > 1    ? "transposed, neighbouring channels a thread"
+                             : "transposed, an element a thread";
     const struct gpu_launch how = gpu_launch_for(elements / d.v);
     return gpu_take(c, &text, &how, in, gpu_tail_inputs(&d.tail, in));
 }
