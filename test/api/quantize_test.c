@@ -154,5 +154,103 @@ CASE(nonsense_is_refused)
     migraphx_quantize_options_destroy(o);
 }
 
-TEST_MAIN(ROW(ranges_are_text_that_does_it_again) ROW(saved_programs_keep_ranges)
-              ROW(nonsense_is_refused))
+// --- on a card ---
+
+static bool has_card(void)
+{
+    const char *named = getenv("MGX_TEST_DEVICE");
+    char card[24];
+    setenv("MIGRAPHX_GPU_DEVICE", named ? named : "opencl", 1);
+    return migraphx_device_card(card, sizeof card, named ? named : "opencl", 0) ==
+           migraphx_status_success;
+}
+
+// What the program, compiled for the target, makes of the sample.
+static void result_of(migraphx_program_t p, migraphx_target_t target, float *out)
+{
+    migraphx_compile_options_t options;
+    migraphx_program_parameters_t data = one_parameter("x", 2, SIZES(ROWS, INNER), sample);
+    migraphx_arguments_t results;
+    const_migraphx_argument_t first;
+    char *bytes;
+    must(migraphx_compile_options_create(&options));
+    must(migraphx_compile_options_set_offload_copy(options, true));
+    must(migraphx_program_compile(p, target, options));
+    must(migraphx_program_run(&results, p, data));
+    must(migraphx_arguments_get(&first, results, 0));
+    must(migraphx_argument_buffer(&bytes, first));
+    memcpy(out, bytes, sizeof(float) * ROWS * COLUMNS);
+    migraphx_arguments_destroy(results);
+    migraphx_program_parameters_destroy(data);
+    migraphx_compile_options_destroy(options);
+}
+
+// Of x in steps of 3 / 127 and weights in steps of a 127th of their column's largest.
+static void expected_in_int8(float *out)
+{
+    static const double largest[COLUMNS] = {1, 2};
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < COLUMNS; c++) {
+            double sum = 0;
+            for (int k = 0; k < INNER; k++)
+                sum += nearbyint(sample[r * INNER + k] * 127 / 3.0) *
+                       nearbyint(weights[k * COLUMNS + c] * 127 / largest[c]);
+            out[r * COLUMNS + c] = (float)(sum * 3 / 127 * largest[c] / 127);
+        }
+}
+
+CASE(the_guide_on_a_card)
+{
+    const bool card = has_card();
+    float got[ROWS * COLUMNS], want[ROWS * COLUMNS];
+    migraphx_program_t p = product();
+    migraphx_target_t target;
+    migraphx_quantize_int8_options_t o;
+    migraphx_program_parameters_t data = one_parameter("x", 2, SIZES(ROWS, INNER), sample);
+    if (card) {
+        OK(migraphx_target_create(&target, "gpu"));
+        OK(migraphx_quantize_int8_options_create(&o));
+        OK(migraphx_quantize_int8_options_add_calibration_data(o, data));
+        OK(migraphx_quantize_int8_options_add_op_name(o, "dot"));
+        OK(migraphx_quantize_int8(p, target, o));
+        result_of(p, target, got);
+        expected_in_int8(want);
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            CHECK_NEAR(got[i], want[i], 1e-5);
+        migraphx_quantize_int8_options_destroy(o);
+        migraphx_target_destroy(target);
+    }
+    migraphx_program_parameters_destroy(data);
+    migraphx_program_destroy(p);
+}
+
+CASE(a_budget_on_a_card)
+{
+    const bool card = has_card();
+    migraphx_program_t p = product(), wide = product();
+    migraphx_target_t target;
+    migraphx_quantize_options_t o = options_with_sample();
+    char *ranges = NULL;
+    double relative = 1, top, error, gain;
+    if (card) {
+        OK(migraphx_target_create(&target, "gpu"));
+        OK(migraphx_quantize_options_set_budget(o, "relative", 0.05));
+        OK(migraphx_quantize(&ranges, p, target, o));
+        const char *cost = strstr(ranges, "    cost ");
+        CHECK(cost && sscanf(cost, "    cost %lf %lf", &error, &gain) == 2);
+        CHECK(error > 0 && error < 0.05 && fabs(gain) < 1e6); // of a card's clock, not reckoned
+        CHECK(fabs(gain - ROWS * COLUMNS * INNER / 25e9 * 1e6 * 2 / 3) > 1e-9);
+        CHECK((gain > 0) == (strstr(ranges, "dot:0\" int8_type") != NULL));
+        OK(migraphx_quantization_error(&relative, &top, wide, p, target, o));
+        CHECK(relative > 0 && relative <= 0.05);
+        migraphx_string_destroy(ranges);
+        migraphx_target_destroy(target);
+    }
+    migraphx_quantize_options_destroy(o);
+    migraphx_program_destroy(wide);
+    migraphx_program_destroy(p);
+}
+
+// Those on a card first: the environment is read once.
+TEST_MAIN(ROW(the_guide_on_a_card) ROW(a_budget_on_a_card) ROW(ranges_are_text_that_does_it_again)
+              ROW(saved_programs_keep_ranges) ROW(nonsense_is_refused))
