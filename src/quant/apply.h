@@ -28,11 +28,12 @@ enum mgx_status mgx_recipe_fit(struct mgx_recipe *r, const struct mgx_program *p
                                const struct mgx_quant_runner *runner,
                                struct mgx_diag *diag) MGX_NODISCARD;
 
-// Leaves products in 16 bits that the runner's model says are slower in bytes (weigh.c).
-enum mgx_status mgx_recipe_weigh(struct mgx_recipe *r, const struct mgx_program *p,
+// Leaves products in 16 bits that the runner's model says are slower in bytes (weigh.c). The recipe
+// was applied to the sites of `narrow`, which was `wide` before.
+enum mgx_status mgx_recipe_weigh(struct mgx_recipe *r, struct mgx_program *wide,
+                                 const struct mgx_program *narrow, const struct mgx_sites *sites,
                                  const struct mgx_quant_options *options,
                                  const struct mgx_quant_runner *runner,
-                                 const struct mgx_sites *sites,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 
 // Results of all samples: of a compiled program, to be compared with another's (compare.c).

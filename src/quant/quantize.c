@@ -153,6 +153,29 @@ static bool some_stay(const struct mgx_recipe *r)
     return some;
 }
 
+static enum mgx_status apply(struct job *j)
+{
+    return mgx_recipe_apply(&j->recipe, &j->sites, j->options->correct_bias, j->diag);
+}
+
+// Applies it to all products, and if some are to stay, once more to the others.
+static enum mgx_status apply_weighed(struct job *j)
+{
+    const struct mgx_quant_options *o = j->options;
+    struct mgx_program *wide = NULL;
+    TRY(mgx_program_backup(&wide, j->program, j->diag));
+    enum mgx_status status = apply(j);
+    if (status == MGX_OK)
+        status = mgx_recipe_weigh(&j->recipe, wide, j->program, &j->sites, o, j->runner, j->diag);
+    if (status != MGX_OK || !some_stay(&j->recipe)) {
+        mgx_program_destroy(wide);
+        return status;
+    }
+    mgx_program_restore(j->program, wide);
+    TRY(mgx_sites_find(j->program, o->names, o->name_count, &j->arena, &j->sites, j->diag));
+    return apply(j);
+}
+
 static enum mgx_status work(struct job *j, const struct mgx_recipe *given)
 {
     const struct mgx_quant_options *o = j->options;
@@ -160,10 +183,8 @@ static enum mgx_status work(struct job *j, const struct mgx_recipe *given)
     TRY(given ? match(j, given) : calibrate(j));
     if (o->budget >= 0)
         TRY(mgx_recipe_fit(&j->recipe, j->program, o, j->runner, j->diag));
-    else if (!given && j->runner->weigh)
-        TRY(mgx_recipe_weigh(&j->recipe, j->program, o, j->runner, &j->sites, j->diag));
     // Fitting compiled clones; the sites are those of the program all the while.
-    TRY(mgx_recipe_apply(&j->recipe, &j->sites, o->correct_bias, j->diag));
+    TRY(o->budget < 0 && !given && j->runner->weigh ? apply_weighed(j) : apply(j));
     if ((o->keep || some_stay(&j->recipe)) &&
         j->sites.count) // what a program keeps of before stays
         TRY(mgx_recipe_attach(&j->recipe, j->program, j->diag));

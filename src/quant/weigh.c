@@ -18,11 +18,14 @@
 // a sum of magnitudes above 65,504 is an infinity there, and none in bytes.
 //
 // Cost: the target's passes and the choice of kernels, once; nothing is compiled or packed for it.
+// The weights of a program of which something stays are rounded once more (quantize.c).
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "quant/apply.h"
 #include "quant/weights.h"
 
@@ -50,11 +53,11 @@ static void mark(struct mgx_ins *ins, const char *text, int64_t site)
     mgx_add_origin(ins, name);
 }
 
-static void mark_site(const struct mgx_site *site, int64_t number)
+static void mark_site(struct mgx_ins *product, int64_t number)
 {
-    mark(site->ins, product_mark, number);
+    mark(product, product_mark, number);
     for (int i = 0; i < 2; i++) {
-        const struct mgx_ins *pair = site->ins->in[i];
+        const struct mgx_ins *pair = product->in[i];
         if (pair->op == &mgx_op_dequantizelinear && pair->in[0]->op == &mgx_op_quantizelinear)
             mark(pair->in[0], maker_mark, number);
     }
@@ -115,23 +118,34 @@ static void tell(void *to, const struct mgx_strings *origin, double narrow, doub
 
 // --- the plan ---
 
-static enum mgx_status plan(struct weighing *w, const struct mgx_recipe *r, struct mgx_program *p,
-                            const struct mgx_quant_options *o,
+// In a copy of `narrow`, what stands where a site of its stands, and makes its bytes.
+static bool mark_copy(struct mgx_program *copy, const struct mgx_program *narrow,
+                      const struct mgx_sites *sites, const struct mgx_recipe *r)
+{
+    struct mgx_map numbers = {0};
+    bool good = true;
+    for (int64_t i = 0; i < r->count && good; i++)
+        good = !mgx_recipe_is_narrow(&r->v[i]) ||
+               mgx_map_put_pointer(&numbers, sites->v[i].ins, &sites->v[i]);
+    for (int m = 0; m < copy->module_count && good; m++) {
+        struct mgx_ins *ins = copy->modules[m]->first;
+        MGX_EACH (original, narrow->modules[m]) {
+            const struct mgx_site *site = mgx_map_find_pointer(&numbers, original);
+            assert(ins->op == original->op);
+            if (site)
+                mark_site(ins, site - sites->v);
+            ins = ins->next;
+        }
+    }
+    mgx_map_fini(&numbers);
+    return good;
+}
+
+static enum mgx_status plan(struct weighing *w, struct mgx_program *copy,
                             const struct mgx_quant_runner *runner, struct mgx_diag *diag)
 {
-    struct mgx_arena arena;
-    struct mgx_sites sites;
-    mgx_arena_init(&arena);
-    enum mgx_status status = mgx_sites_find(p, o->names, o->name_count, &arena, &sites, diag);
-    if (status == MGX_OK)
-        status = mgx_recipe_apply(r, &sites, false, diag);
-    for (int64_t i = 0; i < r->count && status == MGX_OK; i++)
-        if (mgx_recipe_is_narrow(&r->v[i]))
-            mark_site(&sites.v[i], i);
-    mgx_arena_fini(&arena);
-    if (status == MGX_OK)
-        status = mgx_quantize_float(p, MGX_HALF, NULL, 0, diag);
-    return status == MGX_OK ? runner->weigh(runner->user, p, tell, w, diag) : status;
+    TRY(mgx_quantize_float(copy, MGX_HALF, NULL, 0, diag));
+    return runner->weigh(runner->user, copy, tell, w, diag);
 }
 
 // --- what half holds ---
@@ -232,21 +246,37 @@ static enum mgx_status settle(const struct weighing *w, struct mgx_recipe *r,
     return status;
 }
 
-enum mgx_status mgx_recipe_weigh(struct mgx_recipe *r, const struct mgx_program *p,
+static enum mgx_status settle_by(const struct weighing *w, struct mgx_recipe *r,
+                                 struct mgx_program *wide, const struct mgx_quant_options *o,
+                                 struct mgx_diag *diag)
+{
+    struct mgx_arena arena;
+    struct mgx_sites sites;
+    mgx_arena_init(&arena);
+    enum mgx_status status = mgx_sites_find(wide, o->names, o->name_count, &arena, &sites, diag);
+    if (status == MGX_OK)
+        status = settle(w, r, &sites, diag);
+    mgx_arena_fini(&arena);
+    return status;
+}
+
+enum mgx_status mgx_recipe_weigh(struct mgx_recipe *r, struct mgx_program *wide,
+                                 const struct mgx_program *narrow, const struct mgx_sites *sites,
                                  const struct mgx_quant_options *options,
-                                 const struct mgx_quant_runner *runner,
-                                 const struct mgx_sites *sites, struct mgx_diag *diag)
+                                 const struct mgx_quant_runner *runner, struct mgx_diag *diag)
 {
     struct mgx_program *copy = NULL;
     struct weighing w = {calloc((size_t)r->count + 1, sizeof *w.v), r->count};
-    enum mgx_status status = w.v ? mgx_program_clone(&copy, p, diag) : mgx_fail_memory(diag);
+    enum mgx_status status = w.v ? mgx_program_clone(&copy, narrow, diag) : mgx_fail_memory(diag);
     for (int64_t i = 0; w.v && i < r->count; i++)
         w.v[i].group = i;
+    if (status == MGX_OK && !mark_copy(copy, narrow, sites, r))
+        status = mgx_fail_memory(diag);
     if (status == MGX_OK)
-        status = plan(&w, r, copy, options, runner, diag);
+        status = plan(&w, copy, runner, diag);
     if (status == MGX_OK) {
         add_up(&w);
-        status = settle(&w, r, sites, diag);
+        status = settle_by(&w, r, wide, options, diag);
     }
     mgx_program_destroy(copy);
     free(w.v);

@@ -14,6 +14,20 @@ static const char text[] = "module: \"main\"\n"
 
 static const float x[6] = {1, -2, 3, 0.5f, 100, 0.25f};
 
+// The second product stays.
+static enum mgx_status weigh(void *user, struct mgx_program *p,
+                             void (*tell)(void *to, const struct mgx_strings *origin, double narrow,
+                                          double wide),
+                             void *to, struct mgx_diag *diag)
+{
+    int number = 0;
+    (void)user, (void)diag;
+    MGX_EACH (ins, mgx_program_main(p))
+        if (ins->op == &mgx_op_dot)
+            tell(to, &ins->origin, number++ ? 2 : 1, 1);
+    return MGX_OK;
+}
+
 static enum mgx_status quantize(struct world *w, struct mgx_program *p, int way,
                                 struct mgx_diag *diag)
 {
@@ -26,6 +40,7 @@ static enum mgx_status quantize(struct world *w, struct mgx_program *p, int way,
     options.asymmetric = way;
     options.budget = way ? 1e-2 : -1; // some in bytes, others in half
     runner.halves = way;
+    runner.weigh = weigh;
     const enum mgx_status status = mgx_quantize(p, &options, &runner, NULL, &recipe, diag);
     if (status == MGX_OK)
         mgx_recipe_fini(&recipe);
