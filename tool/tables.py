@@ -26,6 +26,7 @@ PIPELINES = [
     ("src/quant/quantize.c", "quantize"),
     ("src/quant/float.c", "quantize to floats"),
     ("src/quant/halve.c", "quantize, keeping 16 bits"),
+    ("src/quant/gain.c", "what bytes gain"),
     ("src/quant/weights4.c", "quantize weights"),
     ("src/plan/choice.c", "a run with sizes known late"),
     ("src/generate/beforehand.c", "a decoder with an encoder"),

@@ -11,8 +11,8 @@
 // memory decides: results are many, each is made of few products, and no windows are gathered.
 //
 // Holds: f is a few element-wise steps of one product of bytes and of numbers, or of one for each
-// column. What merges equal instructions would undo it, so it runs last before fusing, where products
-// leave ranges.
+// column. What merges equal instructions would undo it, so it runs last before fusing, and only
+// where products leave ranges.
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/region.h"

@@ -22,8 +22,8 @@ struct mgx_bytes_known {
 struct mgx_pass_target {
     bool multiplies_bytes; // without zero points
     bool multiplies_fp8;   // as they are, with sums in float
-    bool
-        leaves_ranges; // products of bytes leave the range of what becomes bytes by it, and not that where nobody reads it
+    // Products of bytes leave the range of their results, and not those where nobody reads them.
+    bool leaves_ranges;
     bool multiplies_bf16; // as it is, with sums in float ...
     // ... but for those that its kernels of floats do faster; NULL: there are none.
     bool (*floats_pay)(void *user, const struct mgx_ins *product);
