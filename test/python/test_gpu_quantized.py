@@ -163,8 +163,8 @@ def test_convolutions(case):
 
 @pytest.mark.parametrize("case", range(CASES + 2))
 def test_borders(case):
-    """Whole lines of channels whose zero point lies around the image, one reader of it or two; the first case is large
-    enough to be packed before it is multiplied where pixels have few channels."""
+    """Whole lines of channels whose zero point lies around the image, one reader of it or two, in groups or not; the first
+    case is large enough to be packed before it is multiplied where pixels have few channels."""
     b = Builder([SEED, 12, case])
     kind, large = b.pick("int8", "uint8"), case == 0
     size = [2, 32, 120, 113] if large else [b.pick(1, 3), 16 * b.pick(1, 2, 3, 4, 8, 9), b.pick(5, 13, 24, 40), b.pick(4, 7, 20, 33)]
@@ -180,16 +180,38 @@ def test_borders(case):
     image = b.op("dequantizelinear", [image, b.over(np.float32(1), size)])
     image = b.op("quantizelinear", [image, b.over(np.float32(1), size), b.over(p, size)])
     x = np.clip(shown[:, every].astype(np.int64) + int(p), *{"int8": (-128, 127), "uint8": (0, 255)}[kind])
-    sums, want = [], 0
-    for out in [b.pick(2, 16, 24, 64, 130)] * b.pick(1, 2):
-        w = b.bytes("int8", [out, size[1]] + k)
-        y = b.op("quant_convolution", [image, b.literal(w), b.literal(np.array([p]))], padding=padding, stride=stride, dilation=[1, 1], group=1)
+    sums, want, group = [], 0, 1 if large else b.pick(1, 1, 2, size[1] // 8)
+    for out in [group * b.pick(2, 16, 24, 64, 130) if group < 3 else group * b.pick(4, 8)] * b.pick(1, 2):
+        w = b.bytes("int8", [out, size[1] // group] + k)
+        y = b.op("quant_convolution", [image, b.literal(w), b.literal(np.array([p]))], padding=padding, stride=stride, dilation=[1, 1], group=group)
         sums.append(y)
-        want = want + convolution(x.astype(np.int64) - int(p), w.astype(np.int64), stride, padding, [1, 1], 1)
+        want = want + convolution(x.astype(np.int64) - int(p), w.astype(np.int64), stride, padding, [1, 1], group)
     finish(b, sums[0] if len(sums) == 1 else b.op("add", sums), want, list(want.shape))
     said = b.program.explain()
     if ": gpu::wgmma" in said and b.program.get_output_shapes()[0].type_string() != "int32_type" and not large:
         assert "border by a table" in said, said
+
+
+@pytest.mark.parametrize("case", range(CASES + 1))
+def test_groups_of_half_a_line(case):
+    """An odd number of groups of 8 or 24 channels: two are lines of 16 bytes, and the last one is alone."""
+    b = Builder([SEED, 21, case])
+    each, group = b.pick((8, 33), (8, 55), (24, 11), (24, 13), (8, 35)) if case else (8, 55)
+    size, out = [b.pick(1, 3), each * group, b.pick(5, 7, 14), b.pick(4, 7, 19)], group * b.pick(each, 4, 16, 24)
+    shown, p = b.bytes("int8", [size[0], 16, *size[2:]]), np.array(b.pick(0, 0, 3, 131), "uint8")
+    every = np.arange(size[1]) * 7 % 16
+    image = b.op("quant_convolution", [b.param(shown), b.literal(np.eye(16, dtype=np.int8)[every].reshape(size[1], 16, 1, 1))], padding=[0, 0], stride=[1, 1], dilation=[1, 1], group=1)
+    image = b.op("dequantizelinear", [image, b.over(np.float32(1), size)])
+    image = b.op("quantizelinear", [image, b.over(np.float32(1), size), b.over(p, size)])
+    x = np.clip(shown[:, every].astype(np.int64) + int(p), 0, 255)
+    k, stride = [b.pick(1, 3), 3], [b.pick(1, 2), b.pick(1, 1, 2)]
+    padding, w = [k[0] // 2, 1], b.bytes("int8", [out, each] + k)
+    y = b.op("quant_convolution", [image, b.literal(w)] + ([b.literal(np.array([p]))] if p else []), padding=padding, stride=stride, dilation=[1, 1], group=group)
+    want = convolution(x - int(p), w.astype(np.int64), stride, padding, [1, 1], group)
+    finish(b, y, want, list(want.shape))
+    said = b.program.explain()
+    assert "groups whose channels are no lines" not in said, said
+    assert "gpu::wgmma" not in said or "no matrix units of Hopper" in said or f"of {group} groups in a tile" in said, said
 
 
 @pytest.mark.parametrize("case", range(CASES + 2))

@@ -125,9 +125,10 @@ int64_t gpu_product_channels(const struct mgx_plan_offer *c, const struct gpu_pr
     return c->in[p->operand[1]].lens[1] * (p->together ? p->together : 1);
 }
 
-int gpu_product_gather(const struct gpu_product *p, int64_t channels, int64_t block, int64_t line)
+// `rest`: the last ones may be fewer.
+static int gather(const struct gpu_product *p, int64_t channels, int64_t block, int64_t line,
+                  bool rest)
 {
-    assert(channels > 0 && block > 0 && line > 0);
     enum {
         NARROW = 32,
         WIDE = 64,
@@ -141,13 +142,21 @@ int gpu_product_gather(const struct gpu_product *p, int64_t channels, int64_t bl
         const int64_t across = narrow > WIDE ? mgx_ceil_div(narrow, WIDE) * WIDE : narrow;
         const int64_t deep = mgx_ceil_div(k * channels, block) * block;
         const double work = (double)(deep * across) / (double)columns;
-        if (p->batches % k || (k * channels % line && k < p->batches) ||
+        if ((p->batches % k && !rest) || (k * channels % line && k < p->batches) ||
             (best && (work > least || columns % LINE)))
             continue;
         best = k;
         least = work;
     }
     return best;
+}
+
+int gpu_product_gather(const struct gpu_product *p, int64_t channels, int64_t block, int64_t line)
+{
+    assert(channels > 0 && block > 0 && line > 0);
+    enum { HALVES = 8 }; // of a line: the engine puts zeros behind an image's channels
+    const int exact = gather(p, channels, block, line, false);
+    return exact || line < HALVES ? exact : gather(p, channels, block, line, true);
 }
 
 // fp8 is read as floats.

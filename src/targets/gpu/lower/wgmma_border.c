@@ -49,6 +49,15 @@ bool gpu_wgmma_read_border(const struct mgx_plan_offer *c, struct gpu_wgmma_prod
     return gpu_product_is_bytes(&g->p);
 }
 
+// Does the kernel take its groups, some of several channels in a unit each?
+static bool takes_groups(const struct mgx_shape *w, int64_t group)
+{
+    enum { BLOCK = 128 };
+    const struct gpu_product p = {.batches = group, .columns = w->lens[0] / group};
+    return group == 1 ||
+           (w->lens[1] > 1 && gpu_product_gather(&p, w->lens[1], BLOCK, LINE_OF_BYTES) > 0);
+}
+
 bool gpu_wgmma_pads(const struct gpu_device *d, const struct mgx_ins *pad,
                     const struct mgx_ins *conv)
 {
@@ -58,7 +67,7 @@ bool gpu_wgmma_pads(const struct gpu_device *d, const struct mgx_ins *pad,
     const int rank = conv->shape.rank;
     bool around = d->properties.features & GPU_TENSOR_MAPS && mgx_type_is_byte(pad->shape.type) &&
                   conv->op == &mgx_op_quant_convolution && conv->in[1]->literal &&
-                  window.group == 1 && mgx_ints_all(window.dilation, 1) && rank > 2 &&
+                  takes_groups(w, window.group) && mgx_ints_all(window.dilation, 1) && rank > 2 &&
                   rank <= 2 + GPU_WGMMA_AXES && (int)pads.count == 2 * rank &&
                   pad->shape.lens[1] % LINE_OF_BYTES == 0 && w->lens[0] > 1;
     for (int i = 0; i < 2 * rank && around; i++)

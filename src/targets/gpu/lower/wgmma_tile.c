@@ -166,8 +166,8 @@ static bool fits_fp8(const struct gpu_wgmma_tile *t)
 
 int64_t gpu_wgmma_tiles(const struct gpu_wgmma_tile *t, int64_t rows, int64_t columns, int64_t unit)
 {
-    assert(unit > 0 && columns % unit == 0);
-    return over(rows, t->rows) * (columns / unit) * over(unit, t->columns);
+    assert(unit > 0);
+    return over(rows, t->rows) * over(columns, unit) * over(unit, t->columns);
 }
 
 static int64_t tiles_of(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
