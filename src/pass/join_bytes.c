@@ -7,6 +7,7 @@
 //
 // f, f' are the same element-wise operators in the same order; their operands are one value or one
 // a column, and together one a column. They end with bytes; what follows is read from the slices.
+// A reshape may take what a slice reads apart further, into heads.
 // Where one ends with bytes and others are made floats and bytes again it goes along, with numbers
 // that change nothing.
 //
@@ -66,10 +67,11 @@ static const struct mgx_tensor *numbers_of(struct mgx_ins *ins)
     return core->literal;
 }
 
+// Columns of heads side by side have the same numbers, head by head.
 static double number_at(const struct mgx_tensor *t, int64_t column)
 {
-    const bool one = mgx_shape_elements(&t->shape) == 1;
-    return mgx_load_double(t->shape.type, t->data, mgx_shape_index(&t->shape, one ? 0 : column));
+    return mgx_load_double(t->shape.type, t->data,
+                           mgx_shape_index(&t->shape, column % mgx_shape_elements(&t->shape)));
 }
 
 // A zero point that is not there is 0.
@@ -399,23 +401,22 @@ static enum mgx_status join(struct mgx_pass_call *c, struct joined *j)
 static int parted_axis(const struct mgx_ins *r)
 {
     const struct mgx_shape *s = &r->shape;
-    int axis = -1;
+    const struct mgx_ins *slice = r->uses ? r->uses->user : NULL;
     if (!(r->op->flags & MGX_OP_REGROUP) || r->in_count != 1 || !mgx_shape_is_static(s) ||
-        s->rank < 2 || r->in[0]->shape.rank < 1)
+        r->in[0]->shape.rank < 1 || !slice || slice->op != &mgx_op_slice || slice->in_count != 1 ||
+        mgx_ins_ints(slice, "axes").count != 1)
         return -1;
-    for (int d = s->rank - 2; d >= 0 && axis < 0; d--)
-        if (s->lens[d] > 1)
-            axis = d;
+    const int axis = (int)mgx_ins_ints(slice, "axes").v[0];
     const struct mgx_shape *y = &r->in[0]->shape;
-    return axis >= 0 && s->lens[axis] <= MOST &&
-                   s->lens[axis] * s->lens[s->rank - 1] == y->lens[y->rank - 1]
+    return axis >= 0 && axis < s->rank - 1 && s->lens[axis] <= MOST &&
+                   mgx_product(s->lens + axis, s->rank - axis) == y->lens[y->rank - 1]
                ? axis
                : -1;
 }
 
 static bool find_slices(struct mgx_ins *r, struct joined *j, int axis)
 {
-    const int64_t columns = r->shape.lens[r->shape.rank - 1];
+    const int64_t columns = mgx_product(r->shape.lens + axis + 1, r->shape.rank - axis - 1);
     struct mgx_ins *found[MOST] = {NULL};
     *j = (struct joined){.count = 0};
     for (const struct mgx_use *use = r->uses; use; use = use->next) {

@@ -59,10 +59,15 @@ static struct mgx_ins *single(struct mgx_ins *ins)
     return ins;
 }
 
-// That value, whatever its rank, over all places of what moves.
+// That value, whatever its rank, over all places of what moves. One that is known stays a literal
+// that is spread, for the next move to see.
 static struct mgx_ins *over(struct mgx_ins *at, struct mgx_ins *spread)
 {
     const int64_t one = 1;
+    const struct mgx_shape like = mgx_shape_retype(&at->shape, spread->shape.type);
+    double known;
+    if (mgx_splat_value(spread, &known))
+        return mgx_emit_splat(at, &like, known);
     struct mgx_ins *value = single(spread);
     if (value && value->shape.rank > 1)
         value = mgx_emit_reshape(at, value, &one, 1);

@@ -980,3 +980,68 @@ def test_pixels_that_element_wise_work_makes(channels):
     b.check(y, want, kind)
     line = (channels + 15) // 16 * 16
     assert f"{{{88 * line}, 1, {11 * line}, {line}}}" in b.program.explain(), b.program.explain()
+
+
+def stepped(b, y, want, shape, kind, steps):
+    """Made floats by one step and bytes by the next; ends of float that lie between two steps are as good as never drawn."""
+    (s, z), (t, p) = steps
+    y = quantized(b, dequantized(b, y, s, z, shape), t, p, shape)
+    low, high = (-128, 127) if kind == "int8" else (0, 255)
+    return y, np.clip(np.rint((want - float(z)) * np.float64(np.float32(s)) / np.float32(t)) + float(p), low, high)
+
+
+@pytest.mark.parametrize("case", range(2 * CASES))
+def test_rolled_pieces_with_steps_of_their_own(case):
+    """A shifted image, whose pieces are quantized each for itself: from bytes, by what makes it, into windows."""
+    b = Builder([SEED, 31, case])
+    kind, rng = b.pick("int8", "uint8"), b.rng
+    batch, rows, columns, channels = b.pick(1, 3), b.pick(4, 6), b.pick(4, 8), b.pick(16, 64, 70)
+    shape = [batch, rows, columns, channels]
+    x, zero = b.bytes(kind, shape), b.zero(kind)
+    y, want = b.param(x), x.astype(np.float64)
+    if rng.integers(2):
+        y, want = stepped(b, y, want, shape, kind, [(rng.uniform(0.5, 1), zero), (rng.uniform(0.5, 1), zero)])
+    for axis in b.pick([1, 2], [2, 1], [1]):
+        size, parts, wants = shape[axis], [], []
+        by = int(rng.integers(1, size))
+        for first, last in ((by, size), (0, by)):
+            part = b.op("slice", [y], axes=[axis], starts=[first], ends=[last])
+            taken, lens = np.take(want, range(first, last), axis), [last - first if d == axis else n for d, n in enumerate(shape)]
+            for _ in range(rng.integers(3)):
+                part, taken = stepped(b, part, taken, lens, kind, [(rng.uniform(0.5, 1), b.zero(kind)), (rng.uniform(0.5, 1), zero)])
+            parts, wants = parts + [part], wants + [taken]
+        y, want = b.op("concat", parts, axis=axis), np.concatenate(wants, axis)
+    split, order = [batch, rows // 2, 2, columns // 2, 2, channels], [0, 1, 3, 2, 4, 5]
+    if rng.integers(2):
+        y = b.op("reshape", [b.op("transpose", [b.op("reshape", [y], dims=split)], permutation=order)], dims=[batch, -1, channels])
+        want = want.reshape(split).transpose(order).reshape(batch, -1, channels)
+    b.check(y, want, None)
+
+
+@pytest.mark.parametrize("case", range(2 * CASES))
+def test_heads_with_steps_of_their_own(case):
+    """Columns of one product, taken apart into members of several heads that become other bytes each, or stay."""
+    b = Builder([SEED, 32, case])
+    rng = b.rng
+    rows, depth, members, heads, head = b.pick(5, 49), b.pick(16, 40), b.pick(2, 3), b.pick(1, 2, 4), b.pick(8, 32)
+    shape, part = [rows, members * heads * head], [rows, 1, heads, head]
+    x, w = b.bytes("int8", [rows, depth]), b.bytes("int8", [depth, shape[1]])
+    zeros = [0, 0] if b.rng.integers(4) == 0 else [3, 200]
+    kind, zero = "uint8", [np.array(z, np.uint8) for z in zeros]
+    y, want = b.op("quant_dot", [b.param(x), b.literal(w)]), x.astype(np.int64) @ w.astype(np.int64)
+    scale, low, high = np.float32(100 / np.abs(want).max()), 0, 255
+    y = quantized(b, b.op("dequantizelinear", [y, b.over(scale, shape)]), np.float32(0.7), zero[0], shape)
+    want = want * np.float64(scale) / np.float32(0.7) + zeros[0]
+    whole, want = b.op("reshape", [y], dims=[rows, members, heads, head]), np.clip(np.rint(want), low, high)
+    want, ends, wants = want.reshape(rows, members, heads, head), [], []
+    for m in range(members):
+        y, member = b.op("slice", [whole], axes=[1], starts=[m], ends=[m + 1]), want[:, m:m + 1]
+        if rng.integers(3):
+            y, member = stepped(b, y, member, part, kind, [(rng.uniform(0.5, 1), zero[0]), (rng.uniform(0.5, 1), zero[1])])
+        ends, wants = ends + [y], wants + [member]
+    b.main.add_return([b.op("transpose", [y], permutation=[2, 1, 0, 3]) for y in ends])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    for _ in range(3):
+        for got, member in zip(b.program.run(b.feeds), wants):  # a product's float may lie between two steps
+            far = np.abs(np.array(got).astype(np.float64) - member.transpose(2, 1, 0, 3))
+            assert far.max() <= 2 and np.mean(far > 0) < 1e-3

@@ -249,6 +249,7 @@ static const struct mgx_pass *const seen[] = {&mgx_pass_find_byte_range, &mgx_pa
 // ... and again when views and constants have moved out of their way. Then products lose what kernels
 // do not do, and the rest is spelled out.
 static const struct mgx_pass *const bytes[] = {&mgx_pass_simplify_qdq,
+                                               &mgx_pass_requantize_first,
                                                &mgx_pass_fold_dequantize,
                                                &mgx_pass_optimize_module,
                                                &mgx_pass_part_windows,

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// Pieces of one value that are quantized each by steps of its own, and put together again, are
+// quantized before they are cut.
+//
+//     concat(f(x[a ..]), g(x[.. a]), ...)  =>  concat(y[a ..], y[.. a], ...)      y = h(x)
+//     f(concat(x[a ..], x[.. a]))          =>  concat(y[a ..], y[.. a])           y = f(x)
+//
+// f, g: chains of quantizelinear and dequantizelinear by known steps, or nothing. h is the longest
+// of them with a step for each place along the axis; where a shorter one has ended, bytes become
+// floats and the same bytes again.
+//
+// An image that is pushed around its edges (Swin) and quantized on the way is one gather then
+// (gather_rolls), and what quantizes is done by what made x. Every rounding stays.
+//
+// Holds: the pieces are all of x, each once, and nobody else reads what lies between. Cost:
+// O(places) for a concat. The GPU target runs it.
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
+
+enum { MOST = 16, LONGEST = 8, OPERANDS = 3 };
+
+struct piece {
+    const struct mgx_ins *slice;
+    const struct mgx_ins *step[LONGEST]; // from the slice on
+    int count;
+    int64_t first, last; // places of x
+};
+
+struct pieces {
+    struct mgx_ins *x;
+    struct piece piece[MOST]; // as the concat has them
+    int count, axis, longest; // longest: the piece with most steps
+};
+
+// --- what is cut and put together ---
+
+static bool is_step(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_quantizelinear || ins->op == &mgx_op_dequantizelinear;
+}
+
+static bool has_known_step(const struct mgx_ins *ins)
+{
+    double value;
+    for (int i = 1; i < ins->in_count; i++)
+        if (!mgx_splat_value(ins->in[i], &value))
+            return false;
+    return true;
+}
+
+// What comes from a slice along the axis alone, in bytes of the concat's type.
+static bool read_piece(const struct mgx_ins *concat, const struct mgx_ins *end, struct pieces *p)
+{
+    const struct mgx_ins *chain[LONGEST];
+    struct piece *piece = &p->piece[p->count];
+    int count = 0;
+    for (; is_step(end); end = end->in[0]) {
+        const bool quantizes = end->op == &mgx_op_quantizelinear;
+        if (count == LONGEST || !mgx_used_once(end) || !has_known_step(end) ||
+            (quantizes && end->shape.type != concat->shape.type) ||
+            (!quantizes && end->in[0]->shape.type != concat->shape.type))
+            return false;
+        chain[count++] = end;
+    }
+    if (end->op != &mgx_op_slice || end->in_count != 1 || !mgx_used_once(end))
+        return false;
+    const struct mgx_ints axes = mgx_ins_ints(end, "axes");
+    if (axes.count != 1 || mgx_wrap_axis(axes.v[0], end->shape.rank) != p->axis)
+        return false;
+    *piece = (struct piece){.slice = end, .count = count};
+    piece->first = mgx_ins_ints(end, "starts").v[0];
+    piece->last = piece->first + end->shape.lens[p->axis];
+    for (int i = 0; i < count; i++)
+        piece->step[i] = chain[count - 1 - i];
+    return true;
+}
+
+// Does every place of x belong to one piece?
+static bool covers(const struct pieces *p)
+{
+    int64_t at = 0;
+    for (int found = 0; found < p->count; found++) {
+        int next = -1;
+        for (int i = 0; i < p->count && next < 0; i++)
+            if (p->piece[i].first == at && p->piece[i].last > at)
+                next = i;
+        if (next < 0)
+            return false;
+        at = p->piece[next].last;
+    }
+    return at == p->x->shape.lens[p->axis];
+}
+
+static bool read_pieces(const struct mgx_ins *concat, struct pieces *p)
+{
+    *p = (struct pieces){.count = 0};
+    if (concat->op != &mgx_op_concat || concat->in_count < 2 || concat->in_count > MOST)
+        return false;
+    p->axis = mgx_wrap_axis(mgx_ins_int(concat, "axis"), concat->shape.rank);
+    for (int i = 0; i < concat->in_count; i++, p->count++) {
+        if (!read_piece(concat, concat->in[i], p))
+            return false;
+        struct mgx_ins *x = p->piece[i].slice->in[0];
+        if (i && x != p->x)
+            return false;
+        p->x = x;
+        p->longest = p->piece[i].count > p->piece[p->longest].count ? i : p->longest;
+    }
+    return mgx_shape_is_static(&p->x->shape) && covers(p);
+}
+
+static struct mgx_ins *put_together(struct mgx_ins *at, const struct pieces *p, struct mgx_ins *y)
+{
+    struct mgx_ins *in[MOST];
+    for (int i = 0; i < p->count && y; i++)
+        if (!(in[i] = mgx_emit_slice(at, y, p->axis, p->piece[i].first, p->piece[i].last)))
+            return NULL;
+    return y ? mgx_emit_concat(at, in, p->count, p->axis) : NULL;
+}
+
+// --- pieces with steps of their own ---
+
+// A chain that has ended takes bytes to floats and back by steps of 1.
+static double number(const struct piece *piece, int step, int operand)
+{
+    double value = operand == 1;
+    if (step < piece->count) {
+        value = 0;
+        if (operand < piece->step[step]->in_count)
+            mgx_splat_value(piece->step[step]->in[operand], &value);
+    }
+    return value;
+}
+
+// For each place of x; one value where all are the same.
+static struct mgx_ins *for_places(struct mgx_ins *at, const struct pieces *p, int step, int operand,
+                                  enum mgx_type type)
+{
+    const struct mgx_shape vector = mgx_shape_vector(type, p->x->shape.lens[p->axis]);
+    const struct mgx_shape like = mgx_shape_retype(&p->x->shape, type);
+    struct mgx_tensor values;
+    bool same = true;
+    for (int i = 1; i < p->count; i++)
+        same = same && number(&p->piece[i], step, operand) == number(&p->piece[0], step, operand);
+    if (same)
+        return mgx_emit_splat(at, &like, number(&p->piece[0], step, operand));
+    if (mgx_tensor_create(&values, &vector, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    for (int i = 0; i < p->count; i++)
+        for (int64_t k = p->piece[i].first; k < p->piece[i].last; k++)
+            mgx_store_double(type, values.data, k, number(&p->piece[i], step, operand));
+    struct mgx_ins *literal = mgx_add_literal(at->owner, &values);
+    mgx_tensor_release(&values);
+    return mgx_emit_spread(at, literal, p->axis, &like);
+}
+
+static struct mgx_ins *quantize_all(struct mgx_ins *at, const struct pieces *p)
+{
+    const struct piece *longest = &p->piece[p->longest];
+    struct mgx_ins *y = p->x;
+    for (int step = 0; step < longest->count && y; step++) {
+        const struct mgx_ins *model = longest->step[step];
+        struct mgx_ins *in[OPERANDS] = {y};
+        in[1] = for_places(at, p, step, 1, model->in[1]->shape.type);
+        in[2] = for_places(at, p, step, 2, at->shape.type);
+        y = in[1] && in[2] ? mgx_emit_again(at, model, in, OPERANDS) : NULL;
+    }
+    return y;
+}
+
+// Of bytes, or of floats that all pieces quantize first.
+static bool go_together(const struct pieces *p, enum mgx_type type)
+{
+    const struct piece *longest = &p->piece[p->longest];
+    bool fits = longest->count > 0 && (p->x->shape.type == type || p->x->shape.type == MGX_FLOAT);
+    for (int i = 0; i < p->count && p->x->shape.type != type; i++)
+        fits = fits && p->piece[i].count > 0;
+    for (int step = 0; step < longest->count && fits; step++)
+        fits = longest->step[step]->in[1]->shape.type == MGX_FLOAT;
+    return fits;
+}
+
+static struct mgx_ins *quantize_whole(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                      const struct mgx_match *m)
+{
+    struct pieces p;
+    (void)r, (void)m;
+    if (!ins->uses || !mgx_type_is_byte(ins->shape.type) || !read_pieces(ins, &p) ||
+        !go_together(&p, ins->shape.type))
+        return NULL;
+    return put_together(ins, &p, quantize_all(ins, &p));
+}
+
+// --- what all pieces go through ---
+
+// Is it the only reader that anyone reads?
+static bool reads_alone(const struct mgx_ins *reader, const struct mgx_ins *x)
+{
+    for (const struct mgx_use *use = x->uses; use; use = use->next)
+        if (use->user != reader && use->user->uses)
+            return false;
+    return true;
+}
+
+static bool is_alike_along(struct mgx_ins *operand, int axis)
+{
+    double value;
+    bool alike = mgx_splat_value(operand, &value);
+    for (int d = 0; d < operand->shape.rank && !alike; d++)
+        alike = d != axis && mgx_is_along(operand, d);
+    return alike;
+}
+
+static struct mgx_ins *quantize_before(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                       const struct mgx_match *m)
+{
+    struct mgx_ins *in[OPERANDS];
+    struct pieces p;
+    (void)r, (void)m;
+    if (!ins->uses || !reads_alone(ins, ins->in[0]) || !read_pieces(ins->in[0], &p) ||
+        p.piece[p.longest].count > 0)
+        return NULL;
+    for (int i = 1; i < ins->in_count; i++)
+        if (!is_alike_along(in[i] = ins->in[i], p.axis))
+            return NULL;
+    in[0] = p.x;
+    return put_together(ins, &p, mgx_emit_again(ins, ins, in, ins->in_count));
+}
+
+static const struct mgx_rule rules[] = {
+    {"concat ~> concat(slice(h(x))...), of concat(f(slice(x))...)", MGX_IF_STATIC,
+     .rewrite = quantize_whole},
+    {"quantizelinear|dequantizelinear ~> concat(slice(f(x))...), of a concat", MGX_IF_STATIC,
+     .rewrite = quantize_before},
+};
+
+const struct mgx_pass mgx_pass_requantize_first = {
+    .name = "requantize_first",
+    .meaning = "pieces that are quantized each by its own steps are quantized before they are cut",
+    .rules = {rules, MGX_COUNT(rules)},
+};
