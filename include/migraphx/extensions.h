@@ -566,8 +566,9 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_add_calibration_data
 // fit stays wide. A negative value is no budget.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_budget(
     migraphx_quantize_options_t quantize_options, const char *metric, double value);
-// Budgets reckon the time of products from their multiplications instead of measuring it here: for
-// programs that another machine will run.
+// Budgets reckon the time of products from their multiplications instead of measuring it here, and
+// no card of this machine is asked which of them 8 bits do not pay for: for programs that another
+// machine will run.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_quantize_options_set_reckon_time(migraphx_quantize_options_t quantize_options, bool value);
 // Ranges that were found before, as text (size 0: none). Nothing is calibrated then; the settings
@@ -581,7 +582,8 @@ typedef void (*migraphx_quantize_callback_t)(void *data, const char *what, size_
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_quantize_options_set_progress(migraphx_quantize_options_t quantize_options,
                                        migraphx_quantize_callback_t callback, void *data);
-// Quantizes the program. *ranges, which may be NULL, gets what was done as text that set_ranges
+// Quantizes the program. Products that 8 bits would not be faster for stay in 16 on cards whose time
+// there is a model of, and wide within a budget. *ranges, which may be NULL, gets what was done as text that set_ranges
 // takes; the program keeps it too, as comments.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize(char **ranges, migraphx_program_t program,
                                                     migraphx_target_t target,

@@ -129,31 +129,42 @@ def test_the_driver(tmp_path):
     np.testing.assert_allclose(error(p), judged["relative_error"], rtol=0.1)
 
 
+# Of halves x and w: what each is, what the product is told, what comes of it.
+HALVES = {
+    "rows": ([37, 72], [72, 40], {}, [37, 40]),
+    "a row": ([1, 64], [64, 96], {}, [1, 96]),
+    "computed": ([2, 3, 40, 64], [2, 3, 64, 40], {}, [2, 3, 40, 40]),
+    "image": ([2, 24, 9, 9], [65, 24, 3, 3], {"padding": [1, 1]}, [2, 65, 9, 9]),
+    "first image": ([2, 3, 28, 28], [32, 3, 3, 3], {"padding": [1, 1], "stride": [2, 2]}, [2, 32, 14, 14]),
+    "depthwise": ([2, 32, 14, 14], [32, 1, 3, 3], {"padding": [1, 1], "group": 32}, [2, 32, 14, 14]),
+    "groups": ([2, 64, 14, 14], [32, 16, 3, 3], {"padding": [1, 1], "group": 4}, [2, 32, 14, 14]),
+}
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8", "fp8e4m3fn"])
-@pytest.mark.parametrize("channels", [16, 40, 65])
-@pytest.mark.parametrize("image", [False, True])
-def test_halves_leave_bytes(image, channels, kind):
+@pytest.mark.parametrize("what", HALVES)
+def test_halves_leave_bytes(what, kind):
     """A product of halves between products of bytes makes them in its end, as the reference does of its rounded result."""
-    rng = np.random.default_rng([SEED, 33, channels])
+    rng = np.random.default_rng([SEED, 33, len(what), len(kind)])
     p = migraphx.program()
     m = p.get_main_module()
     op = lambda name, inputs, **attributes: m.add_instruction(migraphx.op(name, **attributes), inputs)
-    lens, out = ([2, 24, 9, 9], [2, channels, 9, 9]) if image else ([37, 72], [37, channels])
-    x = rng.standard_normal(lens).astype(np.float16)
-    w = (rng.standard_normal((channels, 24, 3, 3) if image else (72, channels)) / 8).astype(np.float16)
+    lens, weights, how, out = HALVES[what]
+    x, w = (rng.standard_normal(lens).astype(np.float16), (rng.standard_normal(weights) / 8).astype(np.float16))
     given = m.add_parameter("x", migraphx.shape(type="half_type", lens=lens))
-    y = op("convolution", [given, m.add_literal(w)], padding=[1, 1]) if image else op("dot", [given, m.add_literal(w)])
+    factor = m.add_parameter("w", migraphx.shape(type="half_type", lens=weights)) if what == "computed" else m.add_literal(w)
+    y = op("dot" if out[-1] == weights[-1] and not how else "convolution", [given, factor], **how)
     y = op("convert", [op("relu", [y])], target_type="float_type")
     q = op("quantizelinear", [y, op("multibroadcast", [m.add_literal(np.array([0.03], np.float32))], out_lens=out)], out_type=f"{kind}_type")
     m.add_return([op("convert", [q], target_type="float_type") if kind[0] == "f" else q])
-    exact = p.clone()
+    exact, feed = p.clone(), {"x": x, "w": w} if what == "computed" else {"x": x}
     exact.compile(migraphx.get_target("ref"))
     p.compile(migraphx.get_target("gpu"), offload_copy=True)
-    said, want = p.explain(), np.array(exact.run({"x": x})[0]).astype(np.float64)
+    said, want = p.explain(), np.array(exact.run(feed)[0]).astype(np.float64)
     assert kind[0] == "f" or "pointwise" not in said, said
 
     def check(got):
         off = np.abs(got[0].astype(np.float64) - want)
         step = np.maximum(np.abs(want) / 8, 2**-6) if kind[0] == "f" else 1  # where half's last place decides
-        assert np.all(off <= step) and np.mean(off > 0) < 0.02
-    repeated(lambda: [np.array(p.run({"x": x})[0])], check)
+        assert np.all(off <= step) and np.mean(off > 0) < 0.03, (off.max(), np.mean(off > 0))
+    repeated(lambda: [np.array(p.run(feed)[0])], check)
