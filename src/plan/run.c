@@ -124,16 +124,16 @@ static inline __attribute__((always_inline)) void fetch_steps(const struct mgx_p
         __builtin_prefetch((const void *)((uintptr_t)next->state + i));
 }
 
-// How many steps step s is one call with; 1 where somebody wants what each of them leaves, and not
-// its time alone.
-static int together(const struct mgx_context *x, const struct mgx_run *run, int s)
+// What step s is one call with, or by; NULL where somebody wants what each step leaves, and not its
+// time alone.
+static const struct mgx_plan_bundle *together(const struct mgx_context *x,
+                                              const struct mgx_run *run, int s)
 {
-    const struct mgx_plan_bundle *bundle = x->plan->steps[s].bundle;
 #ifndef NDEBUG
     if (!x->ran) // each has a witness
-        return 1;
+        return NULL;
 #endif
-    return bundle && (!run->trace || run->time) ? bundle->count : 1;
+    return !run->trace || run->time ? x->plan->steps[s].bundle : NULL;
 }
 
 // All of them in one call, or one by one after all.
@@ -158,9 +158,10 @@ static enum mgx_status run_steps(struct mgx_context *x, struct mgx_run *run, int
     for (int s = first, count; s <= last; s += count) {
         const struct mgx_plan_step *step = &x->plan->steps[s];
         enum mgx_status status = MGX_OK;
-        count = together(x, run, s);
+        const struct mgx_plan_bundle *bundle = together(x, run, s);
+        count = bundle ? bundle->count : 1;
         fetch_steps(x->plan, s + count - 1);
-        status = count > 1 ? run_bundle(x, step, diag) : run_step(x, step, diag);
+        status = bundle ? run_bundle(x, step, diag) : run_step(x, step, diag);
         if (status == MGX_OK)
             status = mgx_cancel_check(diag);
         if (status == MGX_OK && run->trace)
@@ -215,8 +216,11 @@ static enum mgx_status run_timed(struct mgx_context *x, const struct mgx_run *ru
     void **marks = calloc(2 * (size_t)count + 1, sizeof *marks);
     enum mgx_status status = marks ? MGX_OK : mgx_fail_memory(diag);
     blind.trace = NULL;
-    for (int s = 0; s < count && status == MGX_OK; s += together(x, &blind, s))
+    for (int s = 0, next; s < count && status == MGX_OK; s = next) {
+        const struct mgx_plan_bundle *bundle = together(x, &blind, s);
+        next = s + (bundle ? bundle->count : 1);
         status = time_step(x, &blind, s, marks, diag);
+    }
     if (status == MGX_OK)
         status = mgx_context_wait(x, diag);
     if (status == MGX_OK)

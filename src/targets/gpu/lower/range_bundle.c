@@ -316,13 +316,10 @@ enum mgx_status gpu_range_bundles(struct mgx_plan *plan, struct mgx_diag *diag)
         else
             TRY(gpu_range_bytes(&p, s, diag));
     }
-    for (int s = 1; s < plan->step_count; s++)
-        if (p.actions[s].how == GPU_RANGE_JOINED)
-            gpu_range_tie(&p, s - 1, s); // one step is no bundle
     while (drop_some(&p)) {
     }
     for (int s = 0, last; s < plan->step_count; s = last + 1)
-        if ((last = last_of(&p, s)) > s)
+        if ((last = last_of(&p, s)) > s || p.actions[s].how == GPU_RANGE_JOINED)
             TRY(bundle(&p, s, last, diag));
     return MGX_OK;
 }
