@@ -255,6 +255,7 @@ static const struct mgx_pass *const bytes[] = {&mgx_pass_simplify_qdq,
                                                &mgx_pass_part_windows,
                                                &mgx_pass_rewrite_backwards,
                                                &mgx_pass_propagate_constant,
+                                               &mgx_pass_requantize_first, // with known factors
                                                &mgx_pass_bare_products,
                                                &mgx_pass_propagate_constant,
                                                &mgx_pass_scale_once,
