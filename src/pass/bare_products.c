@@ -6,6 +6,8 @@
 //     quant_convolution(x, w#, p, q#)
 //                                   =>  quant_convolution(x, w) - quant_convolution(x, q ones)
 //                                       - p (sum w - k q)
+//     quant_convolution(x, w#, p, q#), depthwise, dilated across, wide or of several results a channel
+//                                   =>  quant_convolution(x, w - q) - p (sum w - k q), w - q in 16 bits
 //     quant_convolution(x, w#, p), padded
 //                                   =>  the same of pad[value=p](x), without padding; of what is
 //                                       quantized by a p that the run finds: of quantized zeros
@@ -474,6 +476,42 @@ static struct mgx_ins *weigh_windows(struct mgx_rewriter *r, struct mgx_ins *ins
     return convolve(r, ins, x, w, groups, padded);
 }
 
+// Is it depthwise, and none of those whose kernel takes the zero point off weights on its way? The
+// windows' sums would cost as much as the convolution.
+static bool is_odd_depthwise(const struct mgx_ins *ins)
+{
+    enum { MOST = 49, LONGEST = 11 };
+    const struct mgx_shape *w = &ins->in[1]->shape;
+    const struct mgx_ints dilation = mgx_ins_ints(ins, "dilation");
+    const int64_t groups = mgx_ins_int(ins, "group"), taps = mgx_shape_elements(w) / w->lens[0];
+    bool odd = w->rank != 4 || w->lens[0] != groups || taps > MOST ||
+               (dilation.count && dilation.v[dilation.count - 1] != 1);
+    for (int i = 2; i < w->rank; i++)
+        odd = odd || w->lens[i] > LONGEST;
+    return odd && groups > 1 && ins->in[0]->shape.lens[1] == groups && taps < 1 << 8;
+}
+
+// w - q as a literal of 16 bits.
+static struct mgx_ins *shift_weights(struct mgx_ins *at, const struct mgx_tensor *w,
+                                     const struct mgx_tensor *q)
+{
+    struct mgx_tensor all;
+    const struct mgx_shape shape = mgx_shape_make(MGX_INT16, w->shape.rank, w->shape.lens);
+    if (mgx_tensor_create(&all, &shape, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    const bool one = mgx_shape_elements(&q->shape) == 1;
+    const int64_t count = mgx_shape_elements(&shape), depth = count / shape.lens[0];
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t zero =
+            mgx_load_int(q->shape.type, q->data, mgx_shape_index(&q->shape, one ? 0 : i / depth));
+        ((int16_t *)all.data)[i] =
+            (int16_t)(mgx_load_int(w->shape.type, w->data, mgx_shape_index(&w->shape, i)) - zero);
+    }
+    struct mgx_ins *literal = mgx_add_literal(at->owner, &all);
+    mgx_tensor_release(&all);
+    return literal;
+}
+
 // Sum w - k q for every column, as a literal of 32 bits that wraps.
 static struct mgx_ins *sum_weights(struct mgx_ins *at, const struct mgx_tensor *w,
                                    const struct mgx_tensor *q)
@@ -489,6 +527,18 @@ static struct mgx_ins *sum_weights(struct mgx_ins *at, const struct mgx_tensor *
     return sums;
 }
 
+// y - p (sum w - k q)
+static struct mgx_ins *less_sums(struct mgx_ins *at, struct mgx_ins *y, struct mgx_ins *p,
+                                 const struct mgx_tensor *q)
+{
+    if (is_nothing(p) || !y)
+        return y;
+    const struct mgx_shape like = y->shape;
+    struct mgx_ins *sums = mgx_emit_spread(at, sum_weights(at, at->in[1]->literal, q), 1, &like);
+    return mgx_emit_binary(at, &mgx_op_sub, y,
+                           mgx_emit_binary(at, &mgx_op_mul, sums, spread_single(at, p, &like)));
+}
+
 // y - windows - p (sum w - k q), where y is of the bytes as they are.
 static struct mgx_ins *less_both(struct mgx_ins *at, struct mgx_ins *y, struct mgx_ins *windows,
                                  struct mgx_ins *p, const struct mgx_tensor *q)
@@ -498,11 +548,7 @@ static struct mgx_ins *less_both(struct mgx_ins *at, struct mgx_ins *y, struct m
     const struct mgx_shape like = y->shape;
     y = mgx_emit_binary(at, &mgx_op_sub, y,
                         mgx_emit_multibroadcast(at, windows, like.lens, like.rank));
-    if (is_nothing(p) || !y)
-        return y;
-    struct mgx_ins *sums = mgx_emit_spread(at, sum_weights(at, at->in[1]->literal, q), 1, &like);
-    return mgx_emit_binary(at, &mgx_op_sub, y,
-                           mgx_emit_binary(at, &mgx_op_mul, sums, spread_single(at, p, &like)));
+    return less_sums(at, y, p, q);
 }
 
 static struct mgx_ins *bare_convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
@@ -519,7 +565,12 @@ static struct mgx_ins *bare_convolution(struct mgx_rewriter *r, struct mgx_ins *
     if (!w->literal || mgx_ins_int(ins, "padding_mode") != 0 ||
         (p && mgx_shape_elements(&p->shape) != 1) || (!is_nothing(q) && !q->literal))
         return NULL;
-    x = padded ? pad(r, ins, x, p, is_nothing(q)) : x;
+    const bool odd = !is_nothing(q) && is_odd_depthwise(ins);
+    x = padded ? pad(r, ins, x, p, odd || is_nothing(q)) : x;
+    if (odd) {
+        w = shift_weights(ins, w->literal, q->literal);
+        return less_sums(ins, convolve(r, ins, x, w, groups, padded), p, q->literal);
+    }
     struct mgx_ins *y = convolve(r, ins, x, w, groups, padded);
     if (is_nothing(q))
         return less_known(ins, y, p, w->literal, 0, 1);

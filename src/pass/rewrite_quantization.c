@@ -81,12 +81,22 @@ static bool is_kept(const struct mgx_rewriter *r, const struct mgx_ins *ins, enu
            ins->in[1]->shape.type == MGX_FLOAT;
 }
 
+// Depthwise, by bytes less a zero point (bare_products)?
+static bool is_shifted_depthwise(const struct mgx_ins *ins)
+{
+    const int64_t group = ins->op == &mgx_op_quant_convolution ? mgx_ins_int(ins, "group") : 1;
+    struct mgx_range range;
+    return group > 1 && ins->in[0]->shape.lens[1] == group && ins->in[1]->shape.type == MGX_INT16 &&
+           mgx_constant_range(ins->in[1], &range) && range.low >= -255 && range.high <= 255;
+}
+
 static bool is_bare(const struct mgx_rewriter *r, const struct mgx_ins *ins)
 {
     const struct mgx_pass_target *target = &r->call->options->target;
     const enum mgx_type a = ins->in[0]->shape.type, b = ins->in[1]->shape.type;
     return ins->in_count == 2 &&
-           ((target->multiplies_bytes && mgx_type_is_byte(a) && mgx_type_is_byte(b)) ||
+           ((target->multiplies_bytes && mgx_type_is_byte(a) &&
+             (mgx_type_is_byte(b) || is_shifted_depthwise(ins))) ||
             (target->multiplies_fp8 && mgx_type_is_fp8(a) && mgx_type_is_fp8(b)));
 }
 

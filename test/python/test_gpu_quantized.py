@@ -241,6 +241,19 @@ def test_depthwise(case):
     assert "-> int32" in said or "pad:" not in said  # bytes beside the image are the kernel's
 
 
+@pytest.mark.parametrize("each, k, dilation", [(2, [3, 3], [1, 1]), (1, [3, 3], [2, 2]), (1, [65, 1], [1, 1])])
+def test_depthwise_by_weights_less_their_zero_points(each, k, dilation):
+    """Where no kernel sums up windows on its way: weights of 16 bits, and one convolution."""
+    b = Builder([SEED, 22, each, *k, *dilation])
+    size, p, q = [2, 24, 70, 9], np.array(131, "uint8"), np.array(b.pick(3, 250, 128 + 17), "uint8")
+    x, w = b.bytes("uint8", size), b.bytes("uint8", [size[1] * each, 1] + k)
+    padding = [k[0] // 2 * dilation[0], k[1] // 2 * dilation[1]]
+    y = b.op("quant_convolution", [b.param(x), b.literal(w)] + zeros(b, p, q), padding=padding, stride=[1, 1], dilation=dilation, group=size[1])
+    want = convolution(x.astype(np.int64) - int(p), w.astype(np.int64) - int(q), [1, 1], padding, dilation, size[1])
+    finish(b, y, want, list(want.shape))
+    assert b.program.explain().count("gpu::direct (depthwise") == 1
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 @pytest.mark.parametrize("k, stride, padding", [([3, 3], [2, 2], [1, 1]), ([2, 3], [1, 2], [0, 1]), ([3, 2], [3, 3], [1, 0])])
 def test_maxima(kind, k, stride, padding):

@@ -12,6 +12,7 @@
 // for each element.
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "op/op.h"
 #include "op/reference/window.h"
@@ -33,7 +34,18 @@ static bool is_depthwise(const struct direct *d)
     return d->channels == 1 && (!d->backwards || d->columns == 1);
 }
 
-// A few products of bytes are exact in a float.
+// Known to be bytes, or bytes less a byte?
+static bool is_narrow(const struct mgx_tensor *w)
+{
+    enum { HIGHEST = 255 };
+    const int64_t count = w && w->shape.type == MGX_INT16 ? mgx_shape_space(&w->shape) : 0;
+    for (int64_t i = 0; i < count; i++)
+        if (abs(((const int16_t *)w->data)[i]) > HIGHEST)
+            return false;
+    return count > 0;
+}
+
+// A few products of bytes are exact in a float, also by bytes less a zero point.
 static bool is_summed_in_float(const struct mgx_plan_offer *c, const struct direct *d)
 {
     enum { MOST_TAPS = 256 };
@@ -45,7 +57,8 @@ static bool is_summed_in_float(const struct mgx_plan_offer *c, const struct dire
     for (int i = 0; i < 2; i++) {
         const enum mgx_type type = c->in[d->tail.operand[i]].type;
         real = real && gpu_type_class(type) == GPU_REAL && type != MGX_DOUBLE;
-        bytes = bytes && mgx_type_is_byte(type);
+        bytes =
+            bytes && (mgx_type_is_byte(type) || (i && is_narrow(c->constant[d->tail.operand[1]])));
     }
     return real || bytes;
 }
