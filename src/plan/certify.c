@@ -7,7 +7,8 @@
 //  3. A step works on one side, but for a transfer, and its kernel's inputs and result are there.
 //  4. A root is alive (first to last) at every step that touches it, and until the end if it is a
 //     result whose size comes at run time; at every step of a bundle, if one of its steps touches it;
-//     every slot is dropped once, by its last step.
+//     every slot is dropped once, by its last step. No bundle of several steps has a transfer, at which
+//     a stretch ends: the steps behind it would run twice.
 //  5. Of the scratch blocks, what a step writes (its result, its workspace) overlaps nothing that is
 //     alive then, but for the input whose bytes the result takes over.
 //
@@ -138,6 +139,8 @@ static enum mgx_status check_bundle(const struct certificate *c, const struct mg
     const int ends[] = {mgx_plan_bundle_first(c->plan, c->step),
                         mgx_plan_bundle_last(c->plan, c->step)};
     bool alive = true;
+    if (ends[0] < ends[1] && mgx_plan_is_transfer(step))
+        return broken(c, "a copy within a bundle, which a stretch ends at");
     for (int end = 0; end < 2; end++) {
         alive = alive && lives_at(step->out_value, ends[end]);
         for (int i = 0; i < step->in_count; i++)

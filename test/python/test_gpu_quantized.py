@@ -507,7 +507,7 @@ def test_ranges_that_are_left(kind, shape):
         assert found[0] == pytest.approx(scale, rel=1e-6) and found[1] == zero, (found, scale, zero)
 
 
-@pytest.mark.parametrize("shape", [[1, 24, 30, 64], [2, 33, 130, 100], [4, 64, 40, 40]])
+@pytest.mark.parametrize("shape", [[1, 24, 30, 64], [2, 33, 50, 70], [2, 64, 40, 40]])
 @pytest.mark.parametrize("kind", ["product", "depthwise", "depthwise_bytes"])
 def test_ranges_of_what_nobody_else_reads(kind, shape):
     """Their kernels leave the range and no results, where they leave ranges at all."""
@@ -706,6 +706,8 @@ def test_bytes_of_what_a_product_leaves(case):
     many = case % 4 == 3 and os.environ.get("MGX_TEST_DEVICE") == "cuda"
     if many:  # more tiles than blocks, which take several
         size, channels, columns, batch, k, l = b.pick(112, 120), 32, b.pick(192, 256), b.pick(2, 3), 1, 1
+    if os.environ.get("MGX_TEST_DEVICE") != "cuda":
+        size = min(size, 14)  # a processor takes seconds for more
     groups = b.pick(1, 1, 2) if not dot else 1
     shape = [batch, size * size, channels] if dot else [batch, channels, size, size]
     x = b.rng.integers(-100, 156, shape).astype(np.float32)
