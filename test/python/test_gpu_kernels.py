@@ -201,3 +201,19 @@ def test_quantizing_to_narrow_types(seed):
     kind = floats(rng)
     narrow = int(rng.choice([5, 4, 7, 6, 13, 14, 19, 20, 21, 22, 23]))
     compare(rng, "quantizelinear", {"out_type": narrow}, [x, scale], [kind, kind])
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_few_channels_by_themselves(columns):
+    """Of an image as the caller has it, channel behind channel."""
+    rng = np.random.default_rng([columns, 34])
+    x, w = (rng.integers(-9, 10, s).astype(np.float32) for s in ([2, 4, 6, 6], [4 * columns, 1, 3, 3]))
+    p = migraphx.program()
+    m = p.get_main_module()
+    y = m.add_instruction(migraphx.op("convolution", padding=[0, 0], stride=[1, 1], dilation=[1, 1], group=4), [m.add_parameter("x", migraphx.shape(type="float_type", lens=list(x.shape))), m.add_literal(w)])
+    m.add_return([m.add_instruction(migraphx.op("relu"), [y])])
+    p.compile("gpu")
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+    want = np.maximum(np.einsum("nchwij,cij->nchw", windows.repeat(columns, 1), w[:, 0]), 0)
+    for _ in range(3):
+        assert np.array_equal(np.asarray(p.run({"x": x})[0]), want), p.explain()

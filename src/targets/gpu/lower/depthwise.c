@@ -112,6 +112,8 @@ static bool is_ragged(const struct mgx_plan_offer *c, const struct depthwise *d)
 static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
 {
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
+    if (x->strides[1] != 1 || c->out->strides[1] != 1)
+        return "channels that do not lie side by side";
     d->v = gpu_move_vector(c->out, 1, x, 1, d->bytes ? WORD : 16 / (int64_t)mgx_type_size(x->type));
     if ((d->ragged = is_ragged(c, d)))
         d->v = WORD;
