@@ -298,9 +298,11 @@ enum mgx_status mgx_api_attributes(const struct mgx_op *op, const char *text,
                                    struct mgx_arena *arena, void **out,
                                    struct mgx_diag *diag) MGX_NODISCARD;
 
-// Compiles with the options (NULL: the defaults) and what the environment adds.
+// What the target's model says of each step of the program, with the default options and what the
+// environment adds; the target has such a model.
 enum mgx_status mgx_api_weigh(struct mgx_program *p, const struct mgx_target *target,
                               mgx_weight_told *tell, void *to, struct mgx_diag *diag) MGX_NODISCARD;
+// Compiles with the options (NULL: the defaults) and what the environment adds.
 enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *target,
                                 const struct migraphx_compile_options *options,
                                 struct mgx_diag *diag) MGX_NODISCARD;

@@ -53,15 +53,6 @@ static bool is_step(const struct mgx_ins *ins)
     return ins->op == &mgx_op_quantizelinear || ins->op == &mgx_op_dequantizelinear;
 }
 
-static bool has_known_step(const struct mgx_ins *ins)
-{
-    double value;
-    for (int i = 1; i < ins->in_count; i++)
-        if (!mgx_splat_value(ins->in[i], &value))
-            return false;
-    return true;
-}
-
 // What comes from a slice along the axis alone, in bytes of the concat's type.
 static bool read_piece(const struct mgx_ins *concat, const struct mgx_ins *end, struct pieces *p)
 {
@@ -70,7 +61,7 @@ static bool read_piece(const struct mgx_ins *concat, const struct mgx_ins *end, 
     int count = 0;
     for (; is_step(end); end = end->in[0]) {
         const bool quantizes = end->op == &mgx_op_quantizelinear;
-        if (count == LONGEST || !mgx_used_once(end) || !has_known_step(end) ||
+        if (count == LONGEST || !mgx_used_once(end) || !mgx_has_splats(end, 1) ||
             (quantizes && end->shape.type != concat->shape.type) ||
             (!quantizes && end->in[0]->shape.type != concat->shape.type))
             return false;
@@ -274,7 +265,7 @@ static struct mgx_ins *follow(struct mgx_ins *slice, struct piece *piece)
     struct mgx_ins *at = slice, *end = slice;
     for (int i = 0; i < LONGEST && mgx_used_once(at); i++) {
         struct mgx_ins *reader = at->uses->user;
-        if (!is_step(reader) || at->uses->slot != 0 || !has_known_step(reader) ||
+        if (!is_step(reader) || at->uses->slot != 0 || !mgx_has_splats(reader, 1) ||
             reader->in[1]->shape.type != MGX_FLOAT ||
             (reader->op == &mgx_op_quantizelinear && reader->shape.type != type))
             break;

@@ -4,27 +4,12 @@
 #include <migraphx/host.h>
 #include <migraphx/migraphx.hpp>
 
-#include "check.hpp"
+#include "quantized.hpp"
 
-#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-static const std::size_t rows = 12, width = 32;
-
-static std::vector<float> numbers(std::size_t count, unsigned seed, float scale)
-{
-    std::vector<float> v(count);
-    for (auto &x : v) {
-        seed = seed * 1664525u + 1013904223u;
-        x = (static_cast<float>(seed >> 8) / (1 << 23) - 1) * scale;
-    }
-    return v;
-}
-
-static std::vector<float> weights = numbers(width * width, 7, 0.3f);
-static std::vector<float> sample = numbers(rows * width, 9, 2);
 static const migraphx::shape xs{migraphx_shape_float_type, {rows, width}};
 
 static migraphx::program layers()
@@ -52,17 +37,7 @@ static std::vector<float> result(const migraphx::program &p, const char *target)
     migraphx::compile_options options;
     options.set_offload_copy();
     p.compile(migraphx::target(target), options);
-    return p.eval(data())[0].as_vector<float>();
-}
-
-static double apart(const std::vector<float> &a, const std::vector<float> &b)
-{
-    double off = 0, size = 0;
-    for (std::size_t i = 0; i < b.size(); i++) {
-        off += std::pow(a[i] - b[i], 2);
-        size += std::pow(b[i], 2);
-    }
-    return a.size() == b.size() ? std::sqrt(off / size) : 1e9;
+    return thrice([&] { return p.eval(data())[0].as_vector<float>(); });
 }
 
 static std::vector<float> in_int8(const char *target)

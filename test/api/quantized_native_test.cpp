@@ -8,27 +8,12 @@
 #include <migraphx/quantization.hpp>
 #include <migraphx/ref/target.hpp>
 
-#include "check.hpp"
+#include "quantized.hpp"
 
-#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-static const std::size_t rows = 12, width = 32;
-
-static std::vector<float> numbers(std::size_t count, unsigned seed, float scale)
-{
-    std::vector<float> v(count);
-    for (auto &x : v) {
-        seed = seed * 1664525u + 1013904223u;
-        x = (static_cast<float>(seed >> 8) / (1 << 23) - 1) * scale;
-    }
-    return v;
-}
-
-static std::vector<float> weights = numbers(width * width, 7, 0.3f);
-static std::vector<float> sample = numbers(rows * width, 9, 2);
 static const migraphx::shape xs{migraphx::shape::float_type, {rows, width}};
 
 static migraphx::program layers()
@@ -54,17 +39,7 @@ static std::vector<float> result(migraphx::program p, const migraphx::target &ta
     migraphx::compile_options options;
     options.offload_copy = true;
     p.compile(target, options);
-    return p.eval(data())[0].to_vector<float>();
-}
-
-static double apart(const std::vector<float> &a, const std::vector<float> &b)
-{
-    double off = 0, size = 0;
-    for (std::size_t i = 0; i < b.size(); i++) {
-        off += std::pow(a[i] - b[i], 2);
-        size += std::pow(b[i], 2);
-    }
-    return a.size() == b.size() ? std::sqrt(off / size) : 1e9;
+    return thrice([&] { return p.eval(data())[0].to_vector<float>(); });
 }
 
 static std::vector<float> in_int8(const migraphx::target &target)

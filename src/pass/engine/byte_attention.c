@@ -55,15 +55,6 @@ static struct mgx_ins *behind(struct mgx_ins *ins, const struct mgx_op *op, int 
     return found;
 }
 
-static bool has_known_zeros(const struct mgx_ins *dot)
-{
-    double value;
-    for (int i = 2; i < dot->in_count; i++)
-        if (!mgx_splat_value(dot->in[i], &value))
-            return false;
-    return true;
-}
-
 // Weights are bytes above their zero point: the lowest, or 0, as calibration has it. What is
 // quantized of a softmax never falls below either.
 static bool has_low_zero(const struct mgx_ins *weigh)
@@ -79,7 +70,7 @@ static bool products_fit(const struct mgx_byte_attention *a)
     if (multiplies_fp8(a->scores))
         return multiplies_fp8(a->weigh) && (type == MGX_FLOAT || mgx_type_is_half_or_bf16(type));
     return multiplies_bytes(a->scores) && multiplies_bytes(a->weigh) &&
-           has_known_zeros(a->scores) && has_known_zeros(a->weigh) && has_low_zero(a->weigh) &&
+           mgx_has_splats(a->scores, 2) && mgx_has_splats(a->weigh, 2) && has_low_zero(a->weigh) &&
            type == MGX_FLOAT;
 }
 

@@ -183,6 +183,15 @@ bool mgx_splat_value(const struct mgx_ins *ins, double *value)
     return true;
 }
 
+bool mgx_has_splats(const struct mgx_ins *ins, int first)
+{
+    double value;
+    for (int i = first; i < ins->in_count; i++)
+        if (!mgx_splat_value(ins->in[i], &value))
+            return false;
+    return true;
+}
+
 bool mgx_is_splat(const struct mgx_ins *ins, double value)
 {
     double found;

@@ -35,6 +35,8 @@ const struct mgx_tensor *mgx_scalar_constant(const struct mgx_ins *ins);
 // Do all elements have one value? Literals behind views; at least one element.
 bool mgx_splat_value(const struct mgx_ins *ins, double *value);
 bool mgx_is_splat(const struct mgx_ins *ins, double value);
+// Has each of the inputs from number `first` on one value? Scales and zero points are such.
+bool mgx_has_splats(const struct mgx_ins *ins, int first);
 
 // What magnitudes a constant holds: of a literal behind views. False if unknown or not all finite.
 struct mgx_range {
