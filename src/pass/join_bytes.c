@@ -181,10 +181,12 @@ struct step {
     bool mixed; // bytes of either sign are made, or read
 };
 
-static struct step step_of(const struct joined *j, int number, struct mgx_ins *const *last)
+// Of `y`, which all have become until here: where members that have ended are unsigned bytes it may be
+// of another type than what the others were.
+static struct step step_of(const struct joined *j, int number, struct mgx_ins *const *last,
+                           const struct mgx_ins *y)
 {
     struct step s = {.place = -1};
-    const struct mgx_ins *first = NULL;
     for (int m = 0; m < j->count; m++) {
         if (j->idle[m] && number >= j->idle[m])
             continue;
@@ -192,9 +194,8 @@ static struct step step_of(const struct joined *j, int number, struct mgx_ins *c
         if (!s.model) {
             s.model = s.op[m];
             s.place = place_of(s.model, last[m]);
-            first = last[m];
         }
-        s.mixed = s.mixed || last[m]->shape.type != first->shape.type ||
+        s.mixed = s.mixed || last[m]->shape.type != y->shape.type ||
                   s.op[m]->shape.type != s.model->shape.type;
     }
     return s;
@@ -290,7 +291,7 @@ static struct mgx_ins *chain(struct mgx_ins *at, const struct joined *j, struct 
     for (int step = 1; step <= j->length && y; step++) {
         struct mgx_ins *in[OPERANDS];
         const struct mgx_shape like = y->shape;
-        const struct step s = step_of(j, step, last);
+        const struct step s = step_of(j, step, last, y);
         const int count = count_of(&s, j);
         for (int i = 0; i < count; i++)
             if (!(in[i] = i == s.place ? y : operand(at, j, &s, i, &like)))
