@@ -181,8 +181,8 @@ struct step {
     bool mixed; // bytes of either sign are made, or read
 };
 
-// Of `y`, which all have become until here: where members that have ended are unsigned bytes it may be
-// of another type than what the others were.
+// Of `y`, which all have become until here: where members that have ended are unsigned bytes it may
+// be of another type than what the others were.
 static struct step step_of(const struct joined *j, int number, struct mgx_ins *const *last,
                            const struct mgx_ins *y)
 {

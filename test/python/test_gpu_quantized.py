@@ -369,6 +369,77 @@ def check_attention(b, kind, heads, rows, keys, head, head_v, batch, masked):
     return said
 
 
+def steps_of(b, want, kind):
+    """The scale and the zero point that a quantizer gives a value by its range, or by the one that has 128 or 0 in the middle."""
+    low = {"int8": -128, "uint8": 0}[kind]
+    least, most = min(float(want.min()), 0.0), max(float(want.max()), 0.0)
+    if b.rng.integers(2):
+        return np.float32(max(-least, most) / 127 or 1), np.array(low + 128, kind)
+    scale = np.float32((most - least) / 255 or 1)
+    return scale, np.array(np.clip(np.rint(low - least / scale), low, low + 255), kind)
+
+
+def rounded(b, y, want, steps):
+    """Bytes and floats again, as a quantizer's file has every value; and the bytes."""
+    (scale, zero), low = steps, np.iinfo(steps[1].dtype).min
+    y = quantized(b, y, scale, zero, want.shape)
+    bytes_are = np.clip(np.rint(want / float(scale)) + float(zero), low, low + 255)
+    return dequantized(b, y, scale, zero, want.shape), (bytes_are - float(zero)) * float(scale), (y, bytes_are)
+
+
+def head_of_file(b, x, value, sizes, kind, bias):
+    """A projection of what a block reads, in heads: rounded behind every step, by numbers that change where a bias is added."""
+    batch, tokens, heads, head, width = sizes
+    flat = [batch, tokens, heads * head]
+    w, s = b.bytes("int8", [width, heads * head]), np.float32(b.rng.uniform(0.001, 0.002))
+    weights = b.op("dequantizelinear", [b.literal(w), b.over(s, w.shape), b.over(np.int8(0), w.shape)])
+    y, want = b.op("dot", [x, b.op("multibroadcast", [weights], out_lens=[batch, *w.shape])]), value @ (w * float(s))
+    steps = steps_of(b, want, kind)
+    y, want, _ = rounded(b, y, want, steps)
+    added = b.bytes("int8", [heads * head]) * bias  # without one the file adds zeros, and rounds again
+    a = b.op("dequantizelinear", [b.literal(added.astype(np.int8)), b.over(np.float32(0.004), [heads * head])])
+    y, want = b.op("add", [y, b.op("multibroadcast", [a], out_lens=flat)]), want + added * float(np.float32(0.004))
+    if bias:
+        steps = steps_of(b, want, kind)
+    y, want, _ = rounded(b, y, want, steps)
+    y, want, _ = rounded(b, b.op("reshape", [y], dims=[batch, tokens, heads, head]), want.reshape(batch, tokens, heads, head), steps)
+    return rounded(b, b.op("transpose", [y], permutation=[0, 2, 1, 3]), want.transpose(0, 2, 1, 3), steps)[:2]
+
+
+@pytest.mark.parametrize("case", range(2 * CASES))
+def test_attention_of_a_file(case):
+    """Queries, keys and values of one input, whose zero points are those of their ranges, in the middle of the bytes or not."""
+    b = Builder([SEED, 31, case])
+    kind, other = b.pick(("uint8", "uint8"), ("uint8", "uint8"), ("int8", "int8"), ("uint8", "int8"))
+    sizes = b.pick(1, 2), b.pick(16, 40, 100, 128), b.pick(1, 2, 4), b.pick(32, 64), b.pick(64, 128)
+    batch, tokens, heads, head, width = sizes
+    x, z = b.bytes(kind, [batch, tokens, width]), b.zero(kind)
+    value = (x.astype(np.float64) - float(z)) * float(np.float32(0.02))
+    read = dequantized(b, b.param(x), 0.02, z, x.shape)
+    bias = b.rng.integers(2)
+    (q, fq), (k, fk), (v, fv) = (head_of_file(b, read, value, sizes, other, bias) for _ in range(3))
+    y, scores = b.op("dot", [q, b.op("transpose", [k], permutation=[0, 1, 3, 2])]), fq @ fk.transpose(0, 1, 3, 2)
+    y, want, _ = rounded(b, y, scores, steps_of(b, scores, other))
+    share = np.float32(4 / np.abs(want).max())
+    y, want, _ = rounded(b, b.op("mul", [y, b.over(share, want.shape)]), want * float(share), steps_of(b, want * float(share), other))
+    e = np.exp(want - want.max(-1, keepdims=True))
+    want, step = e / e.sum(-1, keepdims=True), np.float32(1 / 255)
+    y = quantized(b, b.op("softmax", [y], axis=3), step, np.uint8(0), want.shape)
+    y, want = dequantized(b, y, step, np.uint8(0), want.shape), np.rint(want / float(step)) * float(step)
+    y, want = b.op("dot", [y, v]), want @ fv
+    steps = steps_of(b, want, other)
+    y, want, _ = rounded(b, y, want, steps)
+    _, _, end = rounded(b, b.op("transpose", [y], permutation=[0, 2, 1, 3]), want.transpose(0, 2, 1, 3), steps)
+    b.main.add_return([end[0]])
+    b.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+    said = b.program.explain()
+    assert ": ref (" not in said, said
+    runs = [np.array(b.program.run(b.feeds)[0]).astype(np.float64) for _ in range(3)]
+    assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
+    apart = np.abs(runs[0] - end[1])  # a value between two bytes may go either way, and what it is a part of, twelve roundings later, with it
+    assert np.sqrt(np.mean(apart**2)) < 1 and apart.max() <= 8, (apart.max(), np.mean(apart > 0), np.mean(apart > 1))
+
+
 @pytest.mark.parametrize("half", [False, True])
 def test_attention_that_is_calibrated(half):
     """By quantize_int8, alone and after quantize_fp16: the softmax is one of floats, and its results are bytes about 0."""
