@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite hosts hosts-asan serving quantized tf-suite hostile random soak misuse long-text reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite hosts hosts-asan serving quantized tf-suite hostile random soak misuse long-text reference debug faults tables bench bench-kernels bench-import gate gate-record gpu-compile gpu-suite fuzz fail-alloc size coverage install wheel deb bare-debian first-day format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -47,6 +47,7 @@ help:
 	@echo "make debug       a build with assertions in build-debug/, and the tests that reach most of them"
 	@echo "make faults      thirty planted faults, one at a time, and where a debug build stops each of them (half an hour)"
 	@echo "make gpu-compile the kernels of some models for NVIDIA and AMD architectures, and their steps on the host (no card needed)"
+	@echo "make gpu-suite   the ONNX backend suite on target gpu: the card that MGX_TEST_DEVICE names, else OpenCL on the processor (minutes)"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
 	@echo "make gate        this build beside the last release's record of 122 models: results, kernels, speed, memory (GATE_ARGS=\"--models 'draw/*'\")"
@@ -254,6 +255,14 @@ no-avx: tests
 gpu-compile: venv all
 	@echo "== kernels for other cards"
 	@$(PYTHON) tool/gpu_compile.py --build $(BUILD)
+
+# OpenCL on the processor does not finish the architectures of kind "light" in time.
+GPU_KINDS ?= $(if $(MGX_TEST_DEVICE),"",node simple pytorch-converted pytorch-operator)
+gpu-suite: venv tests
+	@echo "== the ONNX backend suite on target gpu ($(or $(MGX_TEST_DEVICE),OpenCL on the processor))"
+	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
+	@env $$(test -n "$(MGX_TEST_DEVICE)" || $(PYTHON) tool/opencl.py $(BUILD)/opencl) MGX_TEST_DEVICE=$(or $(MGX_TEST_DEVICE),opencl) \
+	    $(PYTHON) test/onnx/judge.py --build $(BUILD) --target gpu --jobs $(JOBS) --cases $(BUILD)/suite --kinds $(GPU_KINDS) -- --batch 30
 
 # Every public function of C, C++ and Python, from the headers' comments and the docstrings.
 reference: venv all

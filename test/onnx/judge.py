@@ -3,7 +3,7 @@
 """Runs cases with mgx-run-onnx and judges the failures by a list of expected ones.
 
     judge.py [--build build] [--cases build/suite] [--target ref] [--jobs 1]
-             [--expected test/onnx/expected_failures.txt] [--left] [-- options of mgx-run-onnx]
+             [--expected test/onnx/expected_failures.txt] [--kinds node ...] [--left] [-- options of mgx-run-onnx]
 
 On a card (--target gpu, the card is MGX_TEST_DEVICE) most of a case is the start of its process and the
 compiling of its kernels, so run many side by side (--jobs 16). A case is whole if kernels of the
@@ -36,9 +36,9 @@ def read_expected(path, target="ref"):
     return expected
 
 
-def run(runner, cases, options, jobs):
+def run(runner, cases, kinds, options, jobs):
     """The runner's text and its failures: case -> first line of why."""
-    commands = [[runner, *options, "--part", f"{i}/{jobs}", cases] for i in range(jobs)]
+    commands = [[runner, *options, "--part", f"{i}/{jobs}", *(os.path.join(cases, kind) for kind in kinds)] for i in range(jobs)]
     started = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         texts = list(pool.map(lambda process: process.communicate()[0], started))
@@ -67,6 +67,7 @@ def main():
     parser.add_argument("--target", default="ref")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--expected", default=os.path.join(HERE, "expected_failures.txt"))
+    parser.add_argument("--kinds", nargs="*", default=[""], help="folders of the cases, for all")
     parser.add_argument("--left", action="store_true", help="list what the host computes")
     parser.add_argument("options", nargs="*", help="for mgx-run-onnx")
     args = parser.parse_args()
@@ -74,12 +75,13 @@ def main():
     expected = read_expected(args.expected, args.target)
     options = args.options + (["--target", args.target] if args.target != "ref" else [])
     options += ["--verbose"] if args.left else []
-    text, failed, table = run(os.path.join(args.build, "bin", "mgx-run-onnx"), cases, options, args.jobs)
+    text, failed, table = run(os.path.join(args.build, "bin", "mgx-run-onnx"), cases, args.kinds, options, args.jobs)
     if not table:
         sys.exit(f"the runner did not come to an end:\n{text[-2000:]}")
     news = {case: why for case, why in failed.items() if case not in expected}
     passes = [case for case in expected
-              if case not in failed and os.path.isdir(os.path.join(cases, case))]
+              if case not in failed and os.path.isdir(os.path.join(cases, case)) and
+              any(case.startswith(kind) for kind in args.kinds)]
     for case, why in sorted(news.items()):
         print(f"FAILED {case}: {why}")
     for case in sorted(passes):

@@ -76,8 +76,9 @@ static enum mgx_status qlinear_conv(struct mgx_node *n)
     struct mgx_ins *x = mgx_quantize_from(n, n->in[0], 1, 1);
     struct mgx_ins *weights = mgx_quantize_from(n, n->in[3], 4, 0), *bias = mgx_node_in(n, 8);
     if (bias) // scales of the weights are one value or one per output channel, as the bias is
-        bias = mgx_build_mul(n, mgx_build_convert(n, bias, n->in[1]->shape.type),
-                             mgx_build_mul(n, n->in[1], n->in[4]));
+        bias = mgx_build_mul(n, mgx_build_convert(n, bias, MGX_FLOAT),
+                             mgx_build_mul(n, mgx_build_convert(n, n->in[1], MGX_FLOAT),
+                                           mgx_build_convert(n, n->in[4], MGX_FLOAT)));
     struct mgx_ins *y = emit(n, &mgx_op_convolution, x, weights, &w, w.pads, 2 * w.spatial);
     n->out[0] = mgx_quantize_to(n, add_bias(n, y, bias), 6, 1);
     return n->diag->status;
