@@ -241,17 +241,22 @@ def test_depthwise(case):
     assert "-> int32" in said or "pad:" not in said  # bytes beside the image are the kernel's
 
 
-@pytest.mark.parametrize("each, k, dilation", [(2, [3, 3], [1, 1]), (1, [3, 3], [2, 2]), (1, [65, 1], [1, 1])])
-def test_depthwise_by_weights_less_their_zero_points(each, k, dilation):
-    """Where no kernel sums up windows on its way: weights of 16 bits, and one convolution."""
-    b = Builder([SEED, 22, each, *k, *dilation])
+@pytest.mark.parametrize("each, k, dilation, last", [(2, [3, 3], [1, 1], False), (1, [3, 3], [2, 2], False), (1, [65, 1], [1, 1], False),
+                                                    (1, [3, 3], [2, 2], True), (1, [5, 2], [1, 3], True), (1, [3, 5], [2, 2], True)])
+def test_depthwise_by_weights_less_their_zero_points(each, k, dilation, last):
+    """Where no kernel sums up windows on its way: weights of 16 bits, and one convolution; of images that lie channels last too."""
+    b = Builder([SEED, 22, each, *k, *dilation, last])
     size, p, q = [2, 24, 70, 9], np.array(131, "uint8"), np.array(b.pick(3, 250, 128 + 17), "uint8")
     x, w = b.bytes("uint8", size), b.bytes("uint8", [size[1] * each, 1] + k)
-    padding = [k[0] // 2 * dilation[0], k[1] // 2 * dilation[1]]
-    y = b.op("quant_convolution", [b.param(x), b.literal(w)] + zeros(b, p, q), padding=padding, stride=[1, 1], dilation=dilation, group=size[1])
+    padding, image = [k[0] // 2 * dilation[0], k[1] // 2 * dilation[1]], b.param(x)
+    if last:
+        image = b.op("quant_convolution", [image, b.literal(np.eye(size[1], dtype=np.int8)[:, :, None, None])], padding=[0, 0], stride=[1, 1], dilation=[1, 1], group=1)
+        image = b.op("dequantizelinear", [image, b.over(np.float32(1), size)])
+        image = b.op("quantizelinear", [image, b.over(np.float32(1), size), b.over(np.array(0, "uint8"), size)])
+    y = b.op("quant_convolution", [image, b.literal(w)] + zeros(b, p, q), padding=padding, stride=[1, 1], dilation=dilation, group=size[1])
     want = convolution(x.astype(np.int64) - int(p), w.astype(np.int64) - int(q), [1, 1], padding, dilation, size[1])
     finish(b, y, want, list(want.shape))
-    assert b.program.explain().count("gpu::direct (depthwise") == 1
+    assert b.program.explain().count("gpu::depthwise (" if last else "gpu::direct (depthwise") == 1
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])

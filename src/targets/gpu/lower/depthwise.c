@@ -44,8 +44,8 @@ static const char *read(const struct mgx_plan_offer *c, struct depthwise *d)
     const int64_t group = mgx_ins_int(ins, "group");
     if (x->rank != 4 || group < 2 || x->lens[1] != group || c->out->lens[1] != group)
         return "a convolution that is not depthwise, or not of images";
-    d->bytes =
-        ins->shape.type == MGX_INT32 && mgx_type_is_byte(x->type) && mgx_type_is_byte(w->type);
+    d->bytes = ins->shape.type == MGX_INT32 && mgx_type_is_byte(x->type) &&
+               (mgx_type_is_byte(w->type) || w->type == MGX_INT16); // bytes less a zero point
     if (!d->bytes &&
         (gpu_type_class(x->type) != GPU_REAL || x->type == MGX_DOUBLE || w->type != x->type ||
          ins->shape.type == MGX_DOUBLE || gpu_type_class(ins->shape.type) != GPU_REAL))
@@ -119,9 +119,10 @@ static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
         d->v = WORD;
     if (d->v * (int)mgx_type_size(x->type) < 4)
         return "channels that do not lie side by side";
-    d->words = d->bytes && d->window[1].dilation == 1;
-    if (d->tail.pad && !d->words)
-        return "bytes beside the image where channels are no words";
+    d->words = d->bytes && d->window[1].dilation == 1 &&
+               mgx_type_is_byte(c->in[d->tail.operand[1]].type);
+    if (d->tail.pad && !d->bytes)
+        return "an image that is padded by itself";
     d->wide = wide_of(c, d);
     d->tall = tall_of(c, d);
     d->lanes = lanes_of(up(c->out->lens[1], d->v), d->words ? LANES_OF_WORDS : MOST_LANES);
@@ -265,10 +266,11 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     emit_windows(out, c, d);
     emit_steps(out, "X", x);
     emit_steps(out, "W", &c->in[d->tail.operand[1]]);
+    mgx_str_printf(out, "#define BESIDE %uu\n",
+                   d->bytes ? (unsigned)(gpu_tail_beside(&d->tail) & 255) * 0x01010101u : 0);
     if (d->words) {
-        mgx_str_printf(out, "#define A_SIGNED %d\n#define B_SIGNED %d\n#define BESIDE %uu\n",
-                       x->type == MGX_INT8, d->zero || c->in[d->tail.operand[1]].type == MGX_INT8,
-                       (unsigned)(gpu_tail_beside(&d->tail) & 255) * 0x01010101u);
+        mgx_str_printf(out, "#define A_SIGNED %d\n#define B_SIGNED %d\n", x->type == MGX_INT8,
+                       d->zero || c->in[d->tail.operand[1]].type == MGX_INT8);
         mgx_str_printf(out, "#define ZERO %d\n#define IN_WORDS %d\n#define WORD_STEPS %d\n",
                        d->zero, !d->ragged, has_word_steps(x));
         emit_finish(out, c, d);
