@@ -21,7 +21,7 @@ import sys
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "src" / "targets" / "gpu" / "kernel"
 WIDTH = 100
 KNOWN = set("""if elif for while switch return sizeof defined do else asm volatile float aligned ext_vector_type run run0 run1 u32
-    min max abs fabs fmin fmax fminf fmaxf ceil floor fma fmaf exp exp2f log sqrt rsqrtf pow tanh tanhf rint ldexp""".split())
+    min max abs fabs fabsf fmin fmax fminf fmaxf ceil floor fma fmaf exp exp2f log sqrt rsqrtf pow tanh tanhf rint ldexp""".split())
 PASTED = {"a_load", "a_store", "b_load", "b_store"}  # gemm_operand.gpu's, by its prefix
 MAKERS = re.compile(r"__|make_|_Pragma|dot_4x8packed")  # what compilers of device code bring
 

@@ -125,6 +125,35 @@ def test_attention(case):
 
 
 @pytest.mark.parametrize("case", range(CASES))
+def test_attention_of_all_sizes(case):
+    """Queries that are 1e-7 and 1e7 times others, of which one is infinite and one no number: each row is as exact as if it were alone. Keys and
+    values that are 0.1 to 10 and 0.01 to 100."""
+    rng = np.random.default_rng([SEED, 15, case])
+    b = Builder("float_type")
+    pick = lambda *values: int(rng.choice(values))
+    batch, rows, keys, head, head_v = pick(1, 3, 12), pick(16, 33, 128), pick(16, 70, 197), pick(16, 32, 64, 80, 128), pick(16, 48, 64, 128)
+    sizes = lambda n, most: 10 ** rng.uniform(-most, most, [batch, n, 1])
+    of_q, of_k, of_v = sizes(rows, 7), sizes(keys, 1), sizes(keys, 2)
+    q, k, v = (rng.standard_normal([batch, n, d]) * by for n, d, by in ((rows, head, of_q), (keys, head, of_k), (keys, head_v, of_v)))
+    q[0, 3, 5], q[0, 9, 0] = np.inf, np.nan
+    q, k, v = (x.astype(np.float32) for x in (q, k, v))
+    shrink = (1 / of_q / np.sqrt(head)).astype(np.float32)  # scores are of a size again
+    s = b.op("dot", [b.param(q), b.op("transpose", [b.param(k)], permutation=[0, 2, 1])])
+    s = b.op("mul", [s, b.op("multibroadcast", [b.param(shrink)], out_lens=[batch, rows, keys])])
+    y = b.run(b.op("dot", [b.op("softmax", [s], axis=2), b.param(v)]))
+    lost = np.zeros([batch, rows], bool)
+    lost[0, [3, 9]] = True
+    assert np.isnan(y[lost]).all() and np.isfinite(y[~lost]).all()
+    q = np.where(np.isfinite(q), q, 0).astype(np.float64)
+    scores = q @ k.transpose(0, 2, 1) * shrink
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    size = 4 + np.abs(scores).max(-1, keepdims=True)  # a weight is off by as much as its score
+    error = (np.abs(y - weights @ v) / (weights @ np.abs(v) * size))[~lost]
+    assert error.max() < 4e-6 and rms(error) < 1e-6, f"{batch} {rows} {keys} {head} {head_v}: {error.max():.2e} {rms(error):.2e}"
+
+
+@pytest.mark.parametrize("case", range(CASES))
 def test_both_operands_computed(case):
     """Products that no kernel for constants takes: both operands are computed, of any depth, turned or not."""
     rng = np.random.default_rng([SEED, 18, case])

@@ -116,9 +116,8 @@ static size_t shared_bytes(enum mgx_type type, const struct division *d, int64_t
     const size_t pitch =
         (size_t)(head + head_v) * 2 + 2 * pad; // of a key and its value, in 16 bits
     const int64_t keys = (int64_t)d->keys * d->shares;
-    const size_t copies = type == MGX_FLOAT            ? 3
-                          : all_keys > keys && !d->fp8 ? 2
-                                                       : 1; // pieces, or buffers
+    const bool twice = type == MGX_FLOAT || (all_keys > keys && !d->fp8); // pieces, or buffers
+    const size_t copies = twice ? 2 : 1;
     const size_t pass = copies * (size_t)keys * pitch;
     const size_t desk = (16 * (size_t)(head_v + 8) + 32) * sizeof(float); // where shares meet
     const size_t desks = d->shares > 1 ? desk * (size_t)d->warps : 0;
@@ -394,7 +393,7 @@ static void emit_units(struct mgx_str *out, const struct division *d, enum mgx_t
     mgx_str_printf(out,
                    "#define WARPGROUPS %d\n#define SHARES %d\n#define PER_SM %d\n"
                    "#define PIECES %d\n#define MMA_TYPE \"%s\"\n",
-                   d->groups, d->shares, d->beside, tf32 ? 2 : 3, name);
+                   d->groups, d->shares, d->beside, tf32 ? 1 : 2, name);
     if (!d->groups)
         return;
     gpu_emit_multiply(

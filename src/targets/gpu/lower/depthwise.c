@@ -119,8 +119,8 @@ static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
         d->v = WORD;
     if (d->v * (int)mgx_type_size(x->type) < 4)
         return "channels that do not lie side by side";
-    d->words = d->bytes && d->window[1].dilation == 1 &&
-               mgx_type_is_byte(c->in[d->tail.operand[1]].type);
+    d->words =
+        d->bytes && d->window[1].dilation == 1 && mgx_type_is_byte(c->in[d->tail.operand[1]].type);
     if (d->tail.pad && !d->bytes)
         return "an image that is padded by itself";
     d->wide = wide_of(c, d);
