@@ -3,6 +3,8 @@
 //
 //     quantizelinear(x, s#, z)            =>  quantizelinear(x f, 1, z)         f = 1 / s, of fp8 also
 //                                                                               along one axis
+//     quantizelinear(x, s#, z#), along one axis
+//                                         =>  quantizelinear(x f / 255 + (z - lowest) / 255, 1 / 255, lowest)
 //     dequantizelinear(x, t#) f           =>  dequantizelinear(x, t f)          of other factors too, before
 //                                                                               a sum
 //     dequantizelinear(x + c#, t#)        =>  dequantizelinear(x, t) + c t        x: sums of 32 bits
@@ -144,42 +146,6 @@ static struct mgx_ins *reciprocal(struct mgx_ins *at, struct mgx_ins *x)
     return literal;
 }
 
-static struct mgx_ins *by_columns(struct mgx_ins *ins)
-{
-    struct mgx_ins *x = ins->in[0], *s = ins->in[1];
-    const struct mgx_shape like = x->shape;
-    struct mgx_ins *f = ins->in_count == 2 && mgx_type_is_fp8(ins->shape.type) && constant_of(s) &&
-                                x->shape.type == MGX_FLOAT
-                            ? reciprocal(ins, s)
-                            : NULL;
-    if (!f)
-        return NULL;
-    return mgx_emit_again(ins, ins,
-                          (struct mgx_ins *[]){mgx_emit_binary(ins, &mgx_op_mul, x, f),
-                                               mgx_emit_splat(ins, &like, 1)},
-                          2);
-}
-
-static struct mgx_ins *by_product(struct mgx_rewriter *r, struct mgx_ins *ins,
-                                  const struct mgx_match *m)
-{
-    double s;
-    (void)r, (void)m;
-    struct mgx_ins *x = ins->in[0];
-    if (!mgx_splat_value(ins->in[1], &s))
-        return by_columns(ins);
-    if (!is_plain_scale(ins->in[1], &s) || s == 1 || is_share(ins) || x->shape.type != MGX_FLOAT)
-        return NULL;
-    const struct mgx_shape like = x->shape;
-    struct mgx_ins *y =
-        takes(x, DEEPEST) ? scaled(ins, x, 1 / s)
-                          : mgx_emit_binary(ins, &mgx_op_mul, x, mgx_emit_splat(ins, &like, 1 / s));
-    struct mgx_ins *one = mgx_emit_splat(ins, &like, 1), *in[] = {y, one, NULL};
-    if (ins->in_count == 3)
-        in[2] = ins->in[2];
-    return y && one ? mgx_emit_again(ins, ins, in, ins->in_count) : NULL;
-}
-
 // --- terms that lie along one axis ---
 
 // The literal that a constant is spread from, and the axis of the result along which it varies, -1:
@@ -239,6 +205,83 @@ static struct mgx_ins *combine(struct mgx_ins *at, struct mgx_ins *a, struct mgx
     struct mgx_ins *literal = mgx_add_literal(at->owner, &t);
     mgx_tensor_release(&t);
     return mgx_emit_multibroadcast(at, literal, like.lens, like.rank);
+}
+
+static struct mgx_ins *fp8_by_columns(struct mgx_ins *ins)
+{
+    struct mgx_ins *x = ins->in[0], *s = ins->in[1];
+    const struct mgx_shape like = x->shape;
+    struct mgx_ins *f = ins->in_count == 2 && mgx_type_is_fp8(ins->shape.type) && constant_of(s) &&
+                                x->shape.type == MGX_FLOAT
+                            ? reciprocal(ins, s)
+                            : NULL;
+    if (!f)
+        return NULL;
+    return mgx_emit_again(ins, ins,
+                          (struct mgx_ins *[]){mgx_emit_binary(ins, &mgx_op_mul, x, f),
+                                               mgx_emit_splat(ins, &like, 1)},
+                          2);
+}
+
+// x f + c, of columns; where x is made of bytes or sums f goes into their scale, and a zero point
+// into c.
+static struct mgx_ins *times_plus(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *f,
+                                  struct mgx_ins *c)
+{
+    const bool made = x->op == &mgx_op_dequantizelinear && mgx_used_once(x);
+    struct mgx_ins *t = made ? combine(at, x->in[1], f, PRODUCT) : NULL;
+    struct mgx_ins *less = t && x->in_count == 3 ? combine(at, x->in[2], t, LESS_PRODUCT) : NULL;
+    struct mgx_ins *both = less ? combine(at, c, less, SUM) : NULL;
+    const bool fits = t && (both || x->in_count == 2);
+    struct mgx_ins *y = fits ? mgx_emit_before(at, x->op, NULL, MGX_IN(x->in[0], t))
+                             : mgx_emit_binary(at, &mgx_op_mul, x, f);
+    return mgx_emit_binary(at, &mgx_op_add, y, fits && both ? both : c);
+}
+
+// Bytes whose scale or zero point differs from column to column, as a share of their range.
+static struct mgx_ins *bytes_by_columns(struct mgx_ins *ins)
+{
+    const enum mgx_type type = ins->shape.type;
+    const double low = mgx_type_lowest(type), steps = mgx_type_highest(type) - low;
+    struct mgx_ins *x = ins->in[0], *s = ins->in[1], *zero = ins->in_count == 3 ? ins->in[2] : NULL;
+    const struct mgx_shape like = x->shape;
+    int axis, other;
+    if (!zero || !mgx_type_is_byte(type) || like.type != MGX_FLOAT || constant_of(x) ||
+        !constant_of(s) || !core_of(s, &axis) || !core_of(zero, &other) ||
+        (axis >= 0 && other >= 0 && axis != other))
+        return NULL;
+    struct mgx_ins *f = reciprocal(ins, s);
+    if (!f)
+        return NULL;
+    struct mgx_ins *share = mgx_emit_splat(ins, &like, 1 / steps);
+    struct mgx_ins *c = combine(ins, zero, share, PRODUCT);
+    c = c ? combine(ins, c, mgx_emit_splat(ins, &like, -low / steps), SUM) : NULL;
+    f = multiply(ins, f, 1 / steps);
+    x = f && c ? times_plus(ins, x, f, c) : NULL;
+    struct mgx_ins *lowest = mgx_literal_double(ins->owner, type, low);
+    lowest = mgx_emit_multibroadcast(ins, lowest, like.lens, like.rank);
+    return x ? mgx_emit_again(ins, ins, (struct mgx_ins *[]){x, share, lowest}, 3) : NULL;
+}
+
+static struct mgx_ins *by_product(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                  const struct mgx_match *m)
+{
+    double s, zero;
+    (void)r, (void)m;
+    struct mgx_ins *x = ins->in[0];
+    if (!mgx_splat_value(ins->in[1], &s) ||
+        (ins->in_count == 3 && !mgx_splat_value(ins->in[2], &zero)))
+        return mgx_type_is_fp8(ins->shape.type) ? fp8_by_columns(ins) : bytes_by_columns(ins);
+    if (!is_plain_scale(ins->in[1], &s) || s == 1 || is_share(ins) || x->shape.type != MGX_FLOAT)
+        return NULL;
+    const struct mgx_shape like = x->shape;
+    struct mgx_ins *y =
+        takes(x, DEEPEST) ? scaled(ins, x, 1 / s)
+                          : mgx_emit_binary(ins, &mgx_op_mul, x, mgx_emit_splat(ins, &like, 1 / s));
+    struct mgx_ins *one = mgx_emit_splat(ins, &like, 1), *in[] = {y, one, NULL};
+    if (ins->in_count == 3)
+        in[2] = ins->in[2];
+    return y && one ? mgx_emit_again(ins, ins, in, ins->in_count) : NULL;
 }
 
 static struct mgx_ins *term_out(struct mgx_rewriter *r, struct mgx_ins *ins,
