@@ -131,7 +131,9 @@ def test_attention_of_all_sizes(case):
     rng = np.random.default_rng([SEED, 15, case])
     b = Builder("float_type")
     pick = lambda *values: int(rng.choice(values))
-    batch, rows, keys, head, head_v = pick(1, 3, 12), pick(16, 33, 128), pick(16, 70, 197), pick(16, 32, 64, 80, 128), pick(16, 48, 64, 128)
+    batch, rows, keys, head, head_v = pick(1, 3, 12), pick(16, 33, 128), pick(16, 70, 197), pick(16, 32, 48, 64, 80, 112, 128), pick(16, 48, 64, 96, 128)
+    if case % 4 == 3:
+        batch, rows, keys = 170, 33, pick(70, 150)  # blocks for all multiprocessors: no warps share rows
     sizes = lambda n, most: 10 ** rng.uniform(-most, most, [batch, n, 1])
     of_q, of_k, of_v = sizes(rows, 7), sizes(keys, 1), sizes(keys, 2)
     q, k, v = (rng.standard_normal([batch, n, d]) * by for n, d, by in ((rows, head, of_q), (keys, head, of_k), (keys, head_v, of_v)))

@@ -370,8 +370,9 @@ def check_attention(b, kind, heads, rows, keys, head, head_v, batch, masked):
     assert np.array_equal(runs[0], runs[1]) and np.array_equal(runs[0], runs[2])
     want = np.clip(np.rint(want / step) + float(middle), low, low + 255).transpose(0, 2, 1, 3)
     apart = np.abs(runs[0] - want)
-    moved = np.mean(apart.max(-1) > 3)  # rows where a score lies between two bytes, of which a step is a power of e or more
-    assert np.mean(apart > 1) < 2e-3 and moved < 1e-3, (apart.max(), np.mean(apart > 0), moved)
+    rows_apart = apart.max(-1)
+    moved = np.sum(rows_apart > 3)  # rows where a score lies between two bytes, of which a step is a power of e or more
+    assert np.mean(apart[rows_apart <= 3] > 1) < 2e-3 and moved <= max(1, rows_apart.size / 1000), (apart.max(), np.mean(apart > 0), moved)
     return said
 
 

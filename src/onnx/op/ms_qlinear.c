@@ -230,11 +230,13 @@ static enum mgx_status qgemm(struct mgx_node *n)
     struct mgx_ins *in[2] = {a, b}, *y = NULL, *c = mgx_node_in(n, 6);
     TRY(borrow(n, &mgx_onnx_gemm, in, 2, &y, 1));
     if (c) {
-        struct mgx_ins *unit = mgx_build_mul(n, n->in[1], n->in[4]);
-        c = mgx_build_mul(n, mgx_build_convert(n, c, n->in[1]->shape.type), unit);
+        struct mgx_ins *unit = mgx_build_mul(n, mgx_build_convert(n, n->in[1], MGX_FLOAT),
+                                             mgx_build_convert(n, n->in[4], MGX_FLOAT));
+        c = mgx_build_mul(n, mgx_build_convert(n, c, MGX_FLOAT), unit);
         y = mgx_build_add(n, y, alpha != 1 ? mgx_build_with(n, &mgx_op_mul, c, alpha) : c);
     }
-    n->out[0] = mgx_node_in(n, 7) ? mgx_quantize_to(n, y, 7, 1) : y;
+    n->out[0] = mgx_node_in(n, 7) ? mgx_quantize_to(n, y, 7, 1)
+                                  : mgx_build_convert(n, y, n->in[1]->shape.type);
     return mgx_node_status(n);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qgemm = {

@@ -211,8 +211,8 @@ struct mgx_ins *mgx_quantize_undo(struct mgx_node *n, struct mgx_ins *x, struct 
 // A scale may be a half; what is computed in between is no result, and need not be rounded to it.
 struct mgx_ins *mgx_quantize_from(struct mgx_node *n, struct mgx_ins *x, int i, int axis)
 {
-    return mgx_quantize_undo(n, x, mgx_build_convert(n, n->in[i], MGX_FLOAT), mgx_node_in(n, i + 1),
-                             axis);
+    struct mgx_ins *scale = mgx_build_convert(n, n->in[i], MGX_FLOAT);
+    return scale ? mgx_quantize_undo(n, x, scale, mgx_node_in(n, i + 1), axis) : NULL;
 }
 
 struct mgx_ins *mgx_quantize_to(struct mgx_node *n, struct mgx_ins *x, int i, int axis)

@@ -124,7 +124,9 @@ static size_t shared_bytes(enum mgx_type type, const struct division *d, int64_t
     const size_t rows = (size_t)(d->warps / d->shares) * STEP;
     const size_t q = type == MGX_FLOAT ? 0 : rows * ((size_t)head * 2 + pad);
     const size_t lines = rows * (size_t)head + (size_t)keys * (size_t)(head + head_v); // of fp8
-    return (type == MGX_FLOAT ? 128 : 1024) + q + (pass > desks ? pass : desks) +
+    // What the text declares besides: powers of keys and values, and a block's range.
+    const size_t declared = type == MGX_FLOAT ? 8 * (size_t)keys + 8 * 32 * (size_t)d->warps : 0;
+    return (type == MGX_FLOAT ? 128 : 1024) + q + (pass > desks ? pass : desks) + declared +
            (d->fp8 && !d->direct ? lines + 1024 : 0);
 }
 

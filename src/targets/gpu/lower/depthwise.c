@@ -106,7 +106,8 @@ static bool is_ragged(const struct mgx_plan_offer *c, const struct depthwise *d)
 {
     const struct mgx_shape *x = &c->in[d->tail.operand[0]];
     return d->bytes && d->v < WORD && d->window[1].dilation == 1 && x->lens[1] >= WORD &&
-           x->strides[1] == 1 && c->out->strides[1] == 1;
+           mgx_type_is_byte(c->in[d->tail.operand[1]].type) && x->strides[1] == 1 &&
+           c->out->strides[1] == 1;
 }
 
 static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
