@@ -261,7 +261,9 @@ GPU_KINDS ?= $(if $(MGX_TEST_DEVICE),"",node simple pytorch-converted pytorch-op
 gpu-suite: venv tests
 	@echo "== the ONNX backend suite on target gpu ($(or $(MGX_TEST_DEVICE),OpenCL on the processor))"
 	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
-	@env $$(test -n "$(MGX_TEST_DEVICE)" || $(PYTHON) tool/opencl.py $(BUILD)/opencl) MGX_TEST_DEVICE=$(or $(MGX_TEST_DEVICE),opencl) \
+	@words=$$(test -n "$(MGX_TEST_DEVICE)" || $(PYTHON) tool/opencl.py $(BUILD)/opencl); \
+	 test -n "$(MGX_TEST_DEVICE)" || echo "$$words" | grep -q LD_LIBRARY_PATH || $(PYTHON) tool/opencl.py --found || exit 1; \
+	 env $$words MGX_TEST_DEVICE=$(or $(MGX_TEST_DEVICE),opencl) \
 	    $(PYTHON) test/onnx/judge.py --build $(BUILD) --target gpu --jobs $(JOBS) --cases $(BUILD)/suite --kinds $(GPU_KINDS) -- --batch 30
 
 # Every public function of C, C++ and Python, from the headers' comments and the docstrings.

@@ -52,7 +52,7 @@ def compare(path, args):
         words = ["--batch", str(args.batch), "--tokens", str(args.tokens)] + ["--fp16"] * args.fp16
         done = subprocess.run([sys.executable, __file__, path, "--plan", made, *words], env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
-            return done.stderr.strip().splitlines()[-1]
+            return (done.stderr.strip().splitlines() or [f"ended by {done.returncode}"])[-1]
         planned = migraphx.load(made, format="json")
     program, rng = read(path, args), np.random.default_rng(1)
     feed = {name: gpu_quantized.values_of(rng, name, shape) for name, shape in program.get_parameter_shapes().items()}

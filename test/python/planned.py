@@ -12,7 +12,8 @@ import migraphx
 
 compile_for, run_it = migraphx.program.compile, migraphx.program.run
 TARGET = b'"targets":[{"name":"gpu"}],'
-planned = {}  # by the program's address: the program, so that it stays, and what stands for it
+planned = {}  # by the program's address: the program, so that it stays, and what stands for it; the last ones
+KEPT = 16
 
 
 def portable(program):
@@ -33,6 +34,8 @@ def compile_both(program, target, **options):
         plan = portable(program)
         compile_for(plan, migraphx.get_target("cpu"))
         planned[id(program)] = program, plan
+        if len(planned) > KEPT:
+            del planned[next(iter(planned))]
 
 
 def run_plan(program, feeds, **options):
